@@ -19,7 +19,6 @@ from django_redis import get_redis_connection
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
-from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -31,7 +30,6 @@ from konstruct.orchestrator.models import (
     ExtractionRun,
     HeldFor,
     HistoryMerge,
-    Notification,
     PendingReply,
     RunState,
     ToolCall,
@@ -62,7 +60,7 @@ from tenants.audit.models import (
 )
 from tenants.context import connection, fetch_all, required_tenant_id, tenant_scope
 from tenants.jobs import KINDS, JobKind
-from tenants.outbox.models import WEBHOOKS, WebhookDelivery
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery
 from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
 
 LOST = "accepted message with neither a reply nor a job"
@@ -96,11 +94,10 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
             .values_list("id")
         ),
     ),
-    (NOTIFICATIONS, lambda: Notification.objects.filter(sent_at=None).values_list("id")),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),
-    (WEBHOOKS, lambda: WebhookDelivery.objects.filter(delivered_at=None).values_list("id")),
+    (NOTIFICATIONS, lambda: EventDelivery.objects.filter(delivered_at=None).values_list("id")),
 )
 
 _COUNTS = """

@@ -114,12 +114,14 @@ FILL: Final = (
     """INSERT INTO orchestrator_dailyusage (day, calls)
        SELECT day, 3 FROM generate_series(current_date - 30, current_date, interval '1 day') AS day
        ON CONFLICT (day) DO NOTHING""",
-    """INSERT INTO orchestrator_notificationrecipient (destination, email, events)
-       VALUES ('mail', 'eva@example.com', '{{escalation_opened}}')""",
-    """INSERT INTO orchestrator_notification
-           (recipient_id, event, subject_id, occurred_at, agent_id, user_id, sent_at)
-       SELECT recipient.id, 'escalation_opened', opened.id, opened_at, agent_id, user_id, opened_at
-       FROM orchestrator_escalation AS opened, orchestrator_notificationrecipient AS recipient""",
+    """INSERT INTO outbox_subscription (target, addresses, types)
+       VALUES ('mail', '{{eva@example.com}}', '{{escalation.opened}}')""",
+    """INSERT INTO outbox_outboxevent (type, subject_id, agent_id, user_id, thread_id, created_at)
+       SELECT 'escalation.opened', id, agent_id, user_id, thread_id, opened_at
+       FROM orchestrator_escalation""",
+    """INSERT INTO outbox_eventdelivery (subscription_id, event_id, created_at, delivered_at)
+       SELECT recipient.id, event.id, event.created_at, event.created_at
+       FROM outbox_outboxevent AS event, outbox_subscription AS recipient""",
     """INSERT INTO audit_erasurerequest (user_id, requested_by, done_at, receipt)
        SELECT 'gone' || number, 'eva', now(), '{{}}'
        FROM memory_message WHERE mod(number, 1000) < 2""",

@@ -18,7 +18,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from konstruct.admin.access import log_access
 from konstruct.admin.menu import waiting_counts, waiting_lists
 from konstruct.api.models import ApiKey
-from konstruct.channels.notifications.sending import has_recipients
+from konstruct.channels.notifications import has_recipients
 from konstruct.orchestrator.activity import (
     Activity,
     Day,
@@ -246,7 +246,7 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-ADD_RECIPIENT: Final = "orchestrator.add_notificationrecipient"
+ADD_RECIPIENT: Final = "outbox.add_subscription"
 
 
 def first_steps(request: HttpRequest) -> dict[str, Any]:

@@ -34,8 +34,7 @@ TENANT_MENU = (
             (_("Team"), "badge", "auth.user"),
             (_("API keys"), "key", "api.apikey"),
             (_("Retention"), "auto_delete", "audit.retentionrule"),
-            (_("Notifications"), "notifications", "orchestrator.notificationrecipient"),
-            (_("Webhooks"), "webhook", "outbox.webhook"),
+            (_("Notifications"), "notifications", "outbox.subscription"),
             (_("Slack"), "tag", "channels.slackinstallation"),
         ),
     ),
@@ -102,9 +101,10 @@ RECORDS: Final = (
                 "How far facts were extracted from each conversation."
             ),
             "channels.arrival": _("What Slack sent and is not read yet."),
-            "orchestrator.notification": _("Who was notified of what; failed ones can be retried."),
-            "outbox.outboxevent": _("What programs can read and receive."),
-            "outbox.webhookdelivery": _("Events sent to programs; failed ones can be retried."),
+            "outbox.outboxevent": _("What programs can read, and programs and people receive."),
+            "outbox.eventdelivery": _(
+                "Events sent to programs and people; failed ones can be retried."
+            ),
         },
     ),
     (
@@ -156,7 +156,7 @@ WAITING: Final = {
     "channels.delivery": (f"{_FAILED} 'delivery'", {"state": "failed"}),
     "channels.arrival": (f"{_FAILED} 'arrival'", {"state": "failed"}),
     "orchestrator.extractioncursor": (f"{_FAILED} 'extraction'", {"state": "failed"}),
-    "orchestrator.notification": (f"{_FAILED} 'notification'", {"state": "failed"}),
+    "outbox.eventdelivery": (f"{_FAILED} 'notification'", {"state": "failed"}),
     "audit.erasurerequest": ("audit_erasurerequest WHERE done_at IS NULL", {}),
     "audit.messageerasure": ("audit_messageerasure WHERE done_at IS NULL", {}),
 }

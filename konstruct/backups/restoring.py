@@ -31,7 +31,6 @@ from konstruct.backups.files import Manifest, backup_name, dump_name, jobs_name
 from konstruct.backups.replaying import journal_open_requests, replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
-from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency import Report, verify
 from konstruct.orchestrator import messages
 from konstruct.orchestrator.models import HeldFor
@@ -67,7 +66,7 @@ from tenants.serving import claim_workspace
 logger = logging.getLogger(__name__)
 
 # Jobs with effects outside of the deployment. They may have been done after the backup.
-KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, NOTIFICATIONS)
+KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS)
 RESTORED: Final = "restored"
 GIVEN_UP_REASON: Final = (
     "It waited when the restored backup was made, and may have been done since then. "

@@ -1,8 +1,9 @@
-"""Webhooks: addresses of programs, to which events are sent as Standard Webhooks.
+"""Webhooks: programs, to which events are sent as Standard Webhooks; and deliveries of all events.
 
-A delivery has a job. The POST has the id of the event in `webhook-id`, the same at each attempt,
-and one signature by each secret that is valid. A status from 200 to 299 accepts the event. Attempts
-end after a day, and at once for a status of 410 and for an address that is refused.
+A delivery has a job, also one to people. The POST to a program has the id of the event in
+`webhook-id`, the same at each attempt, and one signature by each secret that is valid. A status
+from 200 to 299 accepts the event. Attempts end after a day, and at once for a status of 410 and for
+an address that is refused.
 """
 
 import json
@@ -14,11 +15,12 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
+from konstruct.channels import notifications
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable, TokenUnreadable
 from konstruct.channels.outgoing import check_url, post
 from konstruct.channels.slack.installations import decrypt, encrypt
@@ -28,14 +30,14 @@ from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.jobs import Lease
-from tenants.models import Job
 from tenants.outbox.models import (
-    WEBHOOKS,
+    NOTIFICATIONS,
+    EventDelivery,
     EventType,
     OutboxEvent,
     ReceiverRefused,
-    Webhook,
-    WebhookDelivery,
+    Subscription,
+    Target,
 )
 
 SECRET_BYTES: Final = 32
@@ -46,6 +48,11 @@ SECONDS: Final = 15.0
 GONE: Final = 410
 # Permissions to read what webhooks send: a person without them may not create one.
 READS: Final = ("memory.view_message", "memory.view_memoryentry")
+
+
+def webhooks() -> QuerySet[Subscription]:
+    """Return the subscriptions of programs."""
+    return Subscription.objects.filter(target=Target.WEBHOOK)
 
 
 def check_address(url: str) -> None:
@@ -70,7 +77,7 @@ def create_webhook(
     description: str = "",
     is_active: bool = True,
     webhook_id: UUID | None = None,
-) -> tuple[Webhook, str]:
+) -> tuple[Subscription, str]:
     """Create a webhook.
 
     Args:
@@ -89,7 +96,7 @@ def create_webhook(
         InvalidArgument: the description cannot be stored.
     """
     check_address(url)
-    webhook = Webhook(
+    webhook = Subscription(
         pk=webhook_id or uuid4(),
         url=url,
         types=sorted(set(types)),
@@ -103,14 +110,14 @@ def create_webhook(
     return webhook, secret
 
 
-def rotate_secret(webhook_id: UUID) -> tuple[Webhook, str]:
+def rotate_secret(webhook_id: UUID) -> tuple[Subscription, str]:
     """Replace the secret of a webhook; the previous one is valid for OVERLAP. Returns the new one.
 
     Raises:
-        Webhook.DoesNotExist: no webhook has this id.
+        Subscription.DoesNotExist: no webhook has this id.
     """
     with transaction.atomic():
-        webhook = Webhook.objects.select_for_update().get(pk=webhook_id)
+        webhook = webhooks().select_for_update().get(pk=webhook_id)
         secret = _new_secret()
         webhook.previous_secret, webhook.previous_until = webhook.secret, Now() + OVERLAP
         webhook.secret = _encrypt(webhook, secret)
@@ -125,108 +132,69 @@ def reencrypt_secrets() -> int:
     Raises TokenUnreadable, and then changes nothing.
     """
     with transaction.atomic():
-        webhooks = list(Webhook.objects.select_for_update())
-        for webhook in webhooks:
+        rows = list(webhooks().select_for_update())
+        for webhook in rows:
             webhook.secret = _encrypt(webhook, _decrypt(webhook, webhook.secret))
             if webhook.previous_secret:
                 previous = _decrypt(webhook, webhook.previous_secret)
                 webhook.previous_secret = _encrypt(webhook, previous)
             webhook.save(update_fields=["secret", "previous_secret"])
-    return len(webhooks)
+    return len(rows)
 
 
-def update_webhook(webhook: Webhook, **changes: Any) -> Webhook:
-    """Change a webhook that the caller's transaction has locked.
-
-    Args:
-        webhook: the webhook.
-        **changes: new values of `url`, `types`, `includes_content`, `description` or `is_active`.
-
-    Raises:
-        ChannelRefused: the URL is refused.
-        InvalidArgument: the description cannot be stored.
-    """
-    if "url" in changes:
-        check_url(changes["url"])
-    if "description" in changes:
-        text_argument("description", changes["description"])
-    for name, value in changes.items():
-        setattr(webhook, name, value)
-    webhook.save(update_fields=list(changes))
-    return webhook
-
-
-def delete_webhook(webhook: Webhook) -> None:
-    """Delete a webhook with its deliveries, in the caller's transaction."""
-    deliveries = WebhookDelivery.objects.filter(webhook=webhook)
-    WEBHOOKS.jobs().filter(key__in=deliveries.values("pk")).delete()
+def delete_subscription(subscription: Subscription) -> None:
+    """Delete a subscription with its deliveries, in the caller's transaction."""
+    deliveries = EventDelivery.objects.filter(subscription=subscription)
+    NOTIFICATIONS.jobs().filter(key__in=deliveries.values("pk")).delete()
     deliveries.delete()
-    webhook.delete()
+    subscription.delete()
 
 
-def with_jobs(deliveries: list[WebhookDelivery]) -> list[WebhookDelivery]:
-    """Read the jobs of deliveries in one query, for `job_of` and `state_of`."""
-    jobs = {job.key: job for job in WEBHOOKS.jobs([delivery.pk for delivery in deliveries])}
-    for delivery in deliveries:
-        delivery.job = jobs.get(delivery.pk)  # type: ignore[attr-defined]
-    return deliveries
-
-
-def job_of(delivery: WebhookDelivery) -> Job | None:
-    """Return the job of a delivery; None if it is delivered."""
-    if not hasattr(delivery, "job"):
-        with_jobs([delivery])
-    return delivery.job  # type: ignore[attr-defined]
-
-
-def state_of(delivery: WebhookDelivery) -> str:
-    """Return the state of a delivery: waiting, delivered or failed."""
-    job = job_of(delivery)
-    if job is None:
-        return "delivered"
-    return "waiting" if job.failed_at is None else "failed"
-
-
-def send_again(delivery: WebhookDelivery) -> None:
+def send_again(delivery: EventDelivery) -> None:
     """Send an event once more, also one that was delivered."""
     with transaction.atomic():
         # Workers lock the job first, too.
-        WEBHOOKS.enqueue_again(delivery.pk)
-        WebhookDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
+        NOTIFICATIONS.enqueue_again(delivery.pk)
+        EventDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
 
 
 def send(job: UUID | Lease) -> None:
-    """Send an event to its webhook. One worker sends it at a time."""
-    WEBHOOKS.run(job, _send)
+    """Send an event to its subscription. One worker sends it at a time."""
+    NOTIFICATIONS.run(job, _send)
 
 
 def _send(lease: Lease) -> None:
-    rows = WebhookDelivery.objects.filter(pk=lease.key)
-    delivery = rows.select_related("webhook", "event").first()
-    if delivery is None or not delivery.webhook.is_active:
-        with lease.transaction():
-            rows.delete()
-            lease.finish()
-        return
-    body = json.dumps(
-        document(delivery.event, includes_content=delivery.webhook.includes_content),
-        ensure_ascii=False,
-    )
+    rows = EventDelivery.objects.filter(pk=lease.key)
+    delivery = rows.select_related("subscription", "event").first()
     try:
-        status = post(
-            delivery.webhook.url, body.encode(), _headers(delivery, body), seconds=SECONDS
-        )
+        if delivery is None or not delivery.subscription.is_active:
+            is_sent = False
+        elif delivery.subscription.target == Target.WEBHOOK:
+            is_sent = _post(lease, delivery)
+        else:
+            is_sent = notifications.send(delivery, is_repeated=lease.token > 1)
     except ChannelRefused as error:
         raise ReceiverRefused(str(error)) from error
-    is_accepted = 200 <= status < 300
     with lease.transaction():
-        rows.update(status=status, **({"delivered_at": Now()} if is_accepted else {}))
-        if is_accepted:
-            lease.finish()
+        if is_sent:
+            rows.update(delivered_at=Now())
+        else:
+            rows.delete()
+        lease.finish()
+
+
+def _post(lease: Lease, delivery: EventDelivery) -> bool:
+    webhook = delivery.subscription
+    content = document(delivery.event, includes_content=webhook.includes_content)
+    body = json.dumps(content, ensure_ascii=False)
+    status = post(webhook.url, body.encode(), _headers(delivery, body), seconds=SECONDS)
+    with lease.transaction():
+        EventDelivery.objects.filter(pk=delivery.pk).update(status=status)
     if status == GONE:
-        raise ReceiverRefused("The receiver answered 410: it wants no more events.")
-    if not is_accepted:
+        raise ChannelRefused("The receiver answered 410: it wants no more events.")
+    if not 200 <= status < 300:
         raise ChannelUnavailable(f"The receiver answered with the status {status}.")
+    return True
 
 
 def document(event: OutboxEvent, *, includes_content: bool = False) -> dict[str, Any]:
@@ -267,9 +235,9 @@ def _content(event: OutboxEvent) -> dict[str, Any]:
     return dict(values or {})
 
 
-def _headers(delivery: WebhookDelivery, body: str) -> dict[str, str]:
+def _headers(delivery: EventDelivery, body: str) -> dict[str, str]:
     now = timezone.now()
-    webhook, event_id = delivery.webhook, str(delivery.event_id)
+    webhook, event_id = delivery.subscription, str(delivery.event_id)
     secrets = [webhook.secret]
     if webhook.previous_until is not None and webhook.previous_until > now:
         secrets.append(webhook.previous_secret)
@@ -287,11 +255,11 @@ def _new_secret() -> str:
     return "whsec_" + b64encode(os.urandom(SECRET_BYTES)).decode()
 
 
-def _encrypt(webhook: Webhook, secret: str) -> str:
+def _encrypt(webhook: Subscription, secret: str) -> str:
     return encrypt(secret, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
 
 
-def _decrypt(webhook: Webhook, encrypted: str) -> str:
+def _decrypt(webhook: Subscription, encrypted: str) -> str:
     try:
         return decrypt(encrypted, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
     except TokenUnreadable:

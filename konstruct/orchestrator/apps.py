@@ -11,11 +11,8 @@ class OrchestratorConfig(AppConfig):
     verbose_name = "Agents and replies"
 
     def ready(self) -> None:
-        """Notify people of jobs that fail permanently, and give memory the agents' languages."""
+        """Give memory the agents' languages."""
         from konstruct.orchestrator.models import Agent  # models need the apps
-        from konstruct.orchestrator.notifications import notify
         from memory.text.languages import register_agent_languages
-        from tenants.jobs import on_given_up
 
-        on_given_up(notify)
         register_agent_languages(Agent.languages_of)

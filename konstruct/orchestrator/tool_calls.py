@@ -18,7 +18,6 @@ from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
 from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
-from konstruct.orchestrator.notifications import notify
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
 from memory.models import Message
@@ -90,8 +89,6 @@ def record(
                 record_event(EventType.TOOL_CALL_WAITING, call.pk, about=message)
         if held_for is not None:
             replies.hold(message, held_for)
-        if held_for == HeldFor.CONSENT:
-            notify(*(call.pk for call in calls if call.state == ToolCallState.WAITING))
     return held_for is not None
 
 

@@ -18,7 +18,6 @@ from typing import Any, Final
 from django.db import DatabaseError
 from django.utils import timezone
 
-from konstruct.orchestrator.notifications import notify
 from tenants.context import (
     execute,
     fetch_row,
@@ -280,9 +279,6 @@ def measure(tenant: Tenant) -> dict[str, Any]:
         }
     with public_scope():
         Tenant.objects.filter(pk=tenant.pk).update(usage=tenant.usage)
-    if reached and reached != before:
-        with tenant_scope(tenant.pk):
-            notify(tenant.pk)
     return tenant.usage
 
 

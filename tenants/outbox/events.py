@@ -5,8 +5,9 @@ program that has read up to a number would miss an event that is committed later
 `events_after` numbers all committed events, one caller at a time, before it reads.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,7 +15,7 @@ from django.utils import timezone
 
 from tenants import transaction
 from tenants.context import execute, fetch_value, required_tenant_id
-from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, WebhookDelivery
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent
 from tenants.traces import traceparent
 
 # Events are kept for this time.
@@ -22,20 +23,64 @@ RETENTION: Final = timedelta(days=30)
 # Events that are removed, or numbered, at once.
 MAX_AT_ONCE: Final = 10_000
 
-_RECORD: Final = """
+# The deliveries of `event` and their jobs. People get some events later, so that they are sent only
+# if they are still true: what waits after `wait_minutes`, and proposed facts, at most once a day
+# (UTC), after a minute. An outage fails thousands of jobs: each subscription gets one an hour, and
+# none of its own deliveries.
+_DELIVER: Final = """
+, due AS (
+    SELECT subscription.id AS subscription_id, event.id AS event_id, event.created_at + CASE
+        WHEN target = 'webhook' THEN interval '0'
+        WHEN event.type IN ('escalation.waiting', 'tool_call.waiting', 'erasure.requested')
+        THEN make_interval(mins => wait_minutes)
+        WHEN event.type = 'fact.proposed' THEN interval '1 minute'
+        ELSE interval '0' END AS due_at
+    FROM event JOIN outbox_subscription AS subscription
+      ON is_active AND (types = '{}' OR event.type = ANY (types))
+    WHERE (%(subscription_id)s::uuid IS NULL OR subscription.id = %(subscription_id)s)
+      AND NOT EXISTS (
+        SELECT FROM outbox_eventdelivery AS earlier
+        JOIN outbox_outboxevent AS sent ON sent.id = earlier.event_id
+        WHERE earlier.subscription_id = subscription.id AND (
+            event.type = 'job.failed' AND earlier.id = event.subject_id
+            OR sent.type = event.type AND earlier.created_at > CASE
+                WHEN sent.type = 'job.failed' THEN statement_timestamp() - interval '1 hour'
+                WHEN sent.type = 'fact.proposed' AND target <> 'webhook'
+                THEN date_trunc('day', statement_timestamp(), 'UTC')
+                ELSE 'infinity' END
+        )
+    )
+), delivery AS (
+    INSERT INTO outbox_eventdelivery AS delivery (subscription_id, event_id)
+    SELECT subscription_id, event_id FROM due
+    ON CONFLICT (subscription_id, event_id) DO UPDATE SET event_id = EXCLUDED.event_id
+    WHERE delivery.delivered_at IS NULL
+    RETURNING id, subscription_id, event_id
+)
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
+SELECT %(tenant_id)s, 'notification', id, due_at, due_at, %(traceparent)s::text
+FROM delivery JOIN due USING (subscription_id, event_id)
+ON CONFLICT (tenant_id, kind, key) DO UPDATE
+SET due_at = EXCLUDED.due_at, sweep_at = EXCLUDED.sweep_at
+WHERE job.attempts = 0 AND job.failed_at IS NULL
+"""
+_RECORD: Final = (
+    """
 WITH event AS (
     INSERT INTO outbox_outboxevent (type, subject_id, agent_id, user_id, thread_id, detail)
     VALUES (%(type)s, %(subject_id)s, %(agent_id)s, %(user_id)s, %(thread_id)s, %(detail)s)
-    RETURNING id
-), delivery AS (
-    INSERT INTO outbox_webhookdelivery (webhook_id, event_id)
-    SELECT webhook.id, event.id FROM outbox_webhook AS webhook, event
-    WHERE webhook.is_active AND (webhook.types = '{}' OR %(type)s::text = ANY (webhook.types))
-    RETURNING id
+    RETURNING id, type, subject_id, created_at
+)"""  # noqa: S608 (constants)
+    + _DELIVER
 )
-INSERT INTO tenants_job (tenant_id, kind, key, traceparent)
-SELECT %(tenant_id)s, 'webhook', id, %(traceparent)s::text FROM delivery
-"""
+_SEND_EARLIER: Final = (
+    """
+WITH event AS (
+    SELECT id, type, subject_id, created_at FROM outbox_outboxevent
+    WHERE subject_id = ANY (%(subjects)s::uuid[]) AND type = ANY (%(types)s::text[])
+)"""  # noqa: S608 (constants)
+    + _DELIVER
+)
 _TRY_LOCK: Final = "SELECT public.try_tenant_lock('events')"
 # Greater than all numbers before, also after the last events were erased, or a backup was restored.
 _NUMBER: Final = """
@@ -74,7 +119,7 @@ def record_event(
     user_id: str = "",
     detail: str = "",
 ) -> None:
-    """Record an event, and enqueue its deliveries to webhooks. Call it in the change's transaction.
+    """Record an event, and enqueue its deliveries. Call it in the change's transaction.
 
     Args:
         type: of the event.
@@ -84,18 +129,39 @@ def record_event(
         user_id: the user, of an event without a conversation.
         detail: id of the message with an answer, or name of a quota.
     """
-    values = {
-        "type": str(type),
-        "subject_id": subject_id,
-        "agent_id": about.agent_id if about else agent_id,
-        "user_id": about.user_id if about else user_id,
-        "thread_id": about.thread_id if about else "",
-        "detail": detail,
-        "tenant_id": required_tenant_id(),
-        "traceparent": traceparent(),
-    }
-    if execute(_RECORD, values):
-        WEBHOOKS.wake_on_commit()
+    _deliver(
+        _RECORD,
+        type=str(type),
+        subject_id=subject_id,
+        agent_id=about.agent_id if about else agent_id,
+        user_id=about.user_id if about else user_id,
+        thread_id=about.thread_id if about else "",
+        detail=detail,
+    )
+
+
+def send_earlier(
+    subscription_id: UUID, subjects: Collection[UUID], types: Collection[EventType]
+) -> None:
+    """Send earlier events to a new or changed subscription, in the transaction of the change.
+
+    Args:
+        subscription_id: the subscription.
+        subjects: ids of the events' objects.
+        types: of the events.
+    """
+    _deliver(
+        _SEND_EARLIER,
+        subscription_id=subscription_id,
+        subjects=list(subjects),
+        types=list(types),
+    )
+
+
+def _deliver(statement: str, *, subscription_id: UUID | None = None, **values: Any) -> None:
+    of_tenant = {"tenant_id": required_tenant_id(), "traceparent": traceparent()}
+    if execute(statement, {"subscription_id": subscription_id, **values, **of_tenant}):
+        NOTIFICATIONS.wake_on_commit()
 
 
 def remove_old_events() -> None:
@@ -104,9 +170,9 @@ def remove_old_events() -> None:
     ids = list(old.order_by("created_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
     if not ids:
         return
-    deliveries = WebhookDelivery.objects.filter(event__in=ids)
+    deliveries = EventDelivery.objects.filter(event__in=ids)
     with transaction.atomic():
-        WEBHOOKS.jobs().filter(key__in=deliveries.values("pk")).delete()
+        NOTIFICATIONS.jobs().filter(key__in=deliveries.values("pk")).delete()
         deliveries.delete()
         OutboxEvent.objects.filter(pk__in=ids).delete()
 

@@ -1,6 +1,6 @@
-"""Tables of the outbox: events, webhooks, and the deliveries of events to webhooks."""
+"""Tables of the outbox: events, the programs and people that get them, and the deliveries."""
 
-from typing import Final, Self
+from typing import Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,14 +13,17 @@ from tenants.jobs import JobKind
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, PersonalData, rows_of_user
 
+MAX_WAIT_MINUTES: Final = 7 * 24 * 60
+MAX_ADDRESSES: Final = 20
+
 
 class ReceiverRefused(KonstructError):
-    """A webhook that no attempt can reach, or that wants no more events."""
+    """A receiver that no attempt can reach, or that wants no more events."""
 
 
 # The key is the id of the delivery. Attempts 1 to 11 take less than two hours, all take a day.
-WEBHOOKS: Final = JobKind(
-    name="webhook",
+NOTIFICATIONS: Final = JobKind(
+    name="notification",
     # Given by name: it needs the channels, which import this module.
     do="konstruct.channels.webhooks.send",
     queue="deliveries",
@@ -28,6 +31,8 @@ WEBHOOKS: Final = JobKind(
     first_backoff=5.0,
     max_backoff=3600.0,
     is_final=lambda error: isinstance(error, ReceiverRefused),
+    # A channel's rate limit.
+    is_busy=lambda error: hasattr(error, "retry_after"),
 )
 
 
@@ -38,6 +43,7 @@ class EventType(models.TextChoices):
     MESSAGE_FAILED = "message.failed", "The reply to a message failed for good"
     MESSAGE_CLOSED = "message.closed", "A message was closed without a reply"
     ESCALATION_OPENED = "escalation.opened", "A user waits for a person"
+    ESCALATION_WAITING = "escalation.waiting", "A message waits for a person"
     ESCALATION_ANSWERED = "escalation.answered", "A person answered a user"
     ESCALATION_RESOLVED = "escalation.resolved", "An escalation was resolved"
     TOOL_CALL_WAITING = "tool_call.waiting", "A tool call waits for consent, or for a program"
@@ -45,8 +51,10 @@ class EventType(models.TextChoices):
     FACT_ACTIVE = "fact.active", "A fact is active"
     FACT_SUPERSEDED = "fact.superseded", "A fact was superseded by a newer one"
     FACT_RETRACTED = "fact.retracted", "A fact was retracted"
+    ERASURE_REQUESTED = "erasure.requested", "An erasure was requested"
     ERASURE_DONE = "erasure.done", "An erasure is done"
     QUOTA_REACHED = "quota.reached", "A quota is at its soft or hard limit"
+    JOB_FAILED = "job.failed", "A reply, delivery or other job failed for good"
 
 
 class OutboxEvent(TenantModel):
@@ -91,22 +99,43 @@ class OutboxEvent(TenantModel):
         return self.get_type_display()
 
 
-class WebhookQuerySet(models.QuerySet["Webhook"]):
-    """Webhooks of a tenant."""
+class Target(models.TextChoices):
+    """How events are sent."""
 
-    def active(self) -> Self:
-        """Those that get events."""
-        return self.filter(is_active=True)
+    WEBHOOK = "webhook", "program"
+    MAIL = "mail", "mail"
+    SLACK = "slack", "Slack channel"
 
 
-class Webhook(TenantModel):
-    """An address of a program that gets events, signed by its secret."""
+class Subscription(TenantModel):
+    """Types of events that are sent to a program, by mail, or to a Slack channel."""
 
     id = fields.random_id()
+    target = fields.choice(Target.WEBHOOK, "destination", help_text="Where events are sent.")
     url = models.URLField(
         "URL",
         max_length=2000,
+        blank=True,
+        default="",
+        db_default="",
         help_text="Address of the program. It gets a POST for each event.",
+    )
+    addresses = ArrayField(
+        models.EmailField(),
+        size=MAX_ADDRESSES,
+        blank=True,
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.EmailField())),
+        help_text="Mail addresses, separated by commas. A deactivated member of the team gets no "
+        "mail.",
+    )
+    workspace = fields.optional_char(
+        max_length=50, help_text="Slack's id of a connected workspace."
+    )
+    slack_channel = fields.optional_char(
+        "Slack channel",
+        max_length=50,
+        help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
     )
     types = ArrayField(
         models.TextField(choices=EventType),
@@ -119,11 +148,23 @@ class Webhook(TenantModel):
     includes_content = fields.flag(
         "include content",
         default=False,
-        help_text="Whether texts of messages and facts are sent too. Otherwise only ids are.",
+        help_text="Whether texts are sent too: of messages and facts to programs, and the user's "
+        "last message to people. Otherwise only ids or a link are.",
+    )
+    wait_minutes = fields.number(
+        15,
+        "maximum wait in minutes",
+        help_text="Maximum wait in minutes: of a message for a person, of a tool call for consent, "
+        "of an erasure for its end. People are notified of what waits longer.",
+    )
+    review_threshold = fields.number(
+        20,
+        "proposed facts",
+        help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
     )
     is_active = fields.flag("active", default=True, help_text="Whether events are sent.")
     description = fields.optional_text(help_text="What the program does.")
-    secret = models.TextField(editable=False, help_text="The secret, encrypted.")
+    secret = fields.optional_text(editable=False, help_text="The secret, encrypted.")
     previous_secret = fields.optional_text(
         editable=False, help_text="The secret before the last rotation, encrypted."
     )
@@ -134,16 +175,35 @@ class Webhook(TenantModel):
         db_default=Now(), editable=False, help_text="Time of creation. Earlier events are not sent."
     )
 
-    objects = WebhookQuerySet.as_manager()
-
-    personal_data = NoPersonalData("addresses of the tenant's programs")
+    personal_data = NoPersonalData("addresses of the tenant's programs, people and channels")
 
     class Meta:
-        verbose_name = "webhook"
+        verbose_name = "subscription"
+        verbose_name_plural = "notifications and webhooks"
         ordering = ["created_at", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(target=Target.WEBHOOK) & ~models.Q(url="") & ~models.Q(secret="")
+                | models.Q(target=Target.MAIL, addresses__len__gte=1)
+                | models.Q(target=Target.SLACK)
+                & ~models.Q(workspace="")
+                & ~models.Q(slack_channel=""),
+                name="subscription_target",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(wait_minutes__range=(1, MAX_WAIT_MINUTES))
+                & models.Q(review_threshold__range=(1, 10_000)),
+                name="subscription_limits",
+            ),
+        ]
 
     def __str__(self) -> str:
-        return self.url
+        if self.target == Target.SLACK:
+            return gettext("%(channel)s in %(workspace)s") % {
+                "channel": self.slack_channel,
+                "workspace": self.workspace,
+            }
+        return self.url or ", ".join(self.addresses)
 
 
 _OF_PERSON: Final = (
@@ -155,19 +215,23 @@ _OF_MESSAGES: Final = (
 )
 
 
-class WebhookDelivery(TenantModel):
-    """An event for a webhook. Until it is delivered or given up, it has a job with its id."""
+class EventDelivery(TenantModel):
+    """An event for a subscription. Until it is delivered, it has a job with its id."""
 
     id = fields.random_id()
-    webhook = models.ForeignKey(
-        Webhook, on_delete=models.CASCADE, db_index=False, help_text="The webhook."
+    subscription = models.ForeignKey(
+        Subscription,
+        on_delete=models.CASCADE,
+        db_index=False,
+        verbose_name="recipient",
+        help_text="The webhook, the mail addresses or the Slack channel.",
     )
     event = models.ForeignKey(
         OutboxEvent, on_delete=models.CASCADE, related_name="deliveries", help_text="The event."
     )
     status = fields.optional_number(help_text="HTTP status of the last response.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was enqueued.")
-    delivered_at = fields.optional_time(help_text="When the webhook accepted it.")
+    delivered_at = fields.optional_time(help_text="When it was sent and accepted.")
 
     personal_data = PersonalData(
         where=_OF_PERSON,
@@ -177,13 +241,18 @@ class WebhookDelivery(TenantModel):
     )
 
     class Meta:
-        verbose_name = "webhook delivery"
-        verbose_name_plural = "webhook deliveries"
+        verbose_name = "sent event"
         ordering = ["-created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["subscription", "event"], name="event_delivery_once")
+        ]
         indexes = [
-            models.Index(fields=["webhook", "-created_at"], name="webhook_delivery_newest"),
-            models.Index(fields=["-created_at", "id"], name="webhook_delivery_all"),
+            models.Index(fields=["subscription", "-created_at"], name="event_delivery_newest"),
+            models.Index(fields=["-created_at", "id"], name="event_delivery_all"),
         ]
 
     def __str__(self) -> str:
-        return gettext("%(event)s to %(webhook)s") % {"event": self.event, "webhook": self.webhook}
+        return gettext("%(event)s to %(recipient)s") % {
+            "event": self.event,
+            "recipient": self.subscription,
+        }

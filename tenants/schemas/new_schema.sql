@@ -1,4 +1,4 @@
--- d4afe2cf9cdc2e604f19333b39592db0 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- a1351f838314e6379149d409b68fccd8 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -1513,66 +1513,6 @@ COMMENT ON COLUMN __schema__.orchestrator_moveofpast.created_at IS 'When the use
 COMMENT ON COLUMN __schema__.orchestrator_moveofpast.moved IS 'How much was moved, by table.';
 COMMENT ON COLUMN __schema__.orchestrator_moveofpast.last_error IS 'Error of the last attempt.';
 COMMENT ON COLUMN __schema__.orchestrator_moveofpast.done_at IS 'When it was done.';
-CREATE TABLE __schema__.orchestrator_notification (
-    tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    event text NOT NULL,
-    subject_id uuid NOT NULL,
-    occurred_at timestamp with time zone NOT NULL,
-    agent_id uuid,
-    user_id text DEFAULT ''::text NOT NULL,
-    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
-    sent_at timestamp with time zone,
-    recipient_id uuid NOT NULL,
-    CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
-);
-ALTER TABLE ONLY __schema__.orchestrator_notification FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.orchestrator_notification IS 'A notification of a recipient about an event, once. It has no content of messages.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.tenant_id IS 'The tenant whose row this is.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.id IS 'Id of the row.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.event IS 'The event.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.subject_id IS 'The escalation, tool call, job or erasure.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.occurred_at IS 'When it began.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.agent_id IS 'The agent.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.user_id IS 'The user of the event.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.created_at IS 'When the event was detected.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.sent_at IS 'When it was sent.';
-COMMENT ON COLUMN __schema__.orchestrator_notification.recipient_id IS 'The recipient.';
-CREATE TABLE __schema__.orchestrator_notificationrecipient (
-    tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    destination text DEFAULT 'member'::text NOT NULL,
-    email character varying(254) DEFAULT ''::character varying NOT NULL,
-    workspace character varying(50) DEFAULT ''::character varying NOT NULL,
-    slack_channel character varying(50) DEFAULT ''::character varying NOT NULL,
-    events text[] NOT NULL,
-    wait_minutes integer DEFAULT 15 NOT NULL,
-    review_threshold integer DEFAULT 20 NOT NULL,
-    includes_question boolean DEFAULT false NOT NULL,
-    is_active boolean DEFAULT true NOT NULL,
-    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
-    member_id integer,
-    CONSTRAINT notification_destination CHECK ((((destination = 'member'::text) AND (member_id IS NOT NULL)) OR ((destination = 'mail'::text) AND (NOT ((email)::text = ''::text))) OR ((destination = 'slack'::text) AND (NOT ((workspace)::text = ''::text)) AND (NOT ((slack_channel)::text = ''::text))))),
-    CONSTRAINT notification_limits CHECK ((((wait_minutes >= 1) AND (wait_minutes <= 10080)) AND ((review_threshold >= 1) AND (review_threshold <= 10000)))),
-    CONSTRAINT orchestrator_notificationrecipient_review_threshold_check CHECK ((review_threshold >= 0)),
-    CONSTRAINT orchestrator_notificationrecipient_wait_minutes_check CHECK ((wait_minutes >= 0)),
-    CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
-);
-ALTER TABLE ONLY __schema__.orchestrator_notificationrecipient FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.orchestrator_notificationrecipient IS 'A person or a Slack channel that receives notifications, with its events.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.tenant_id IS 'The tenant whose row this is.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.id IS 'Id of the row.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.destination IS 'Where notifications are sent.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.email IS 'The address.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.workspace IS 'Slack''s id of a connected workspace.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.slack_channel IS 'Slack''s id of the channel, such as C024BE7LR. Invite the bot to it.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.events IS 'Events that cause a notification.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.wait_minutes IS 'Maximum wait in minutes: of a user for a person, of a tool call for consent, of an erasure for its end.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.review_threshold IS 'Minimum number of proposed facts, at most one notification a day (UTC).';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.includes_question IS 'Include the user''s last message. Otherwise a notification has only a link.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.is_active IS 'Whether anything is sent.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.created_at IS 'Time of creation. Jobs that failed earlier cause no notification.';
-COMMENT ON COLUMN __schema__.orchestrator_notificationrecipient.member_id IS 'The member of the team, at the address of their account.';
 CREATE TABLE __schema__.orchestrator_questionanswer (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -1671,6 +1611,26 @@ COMMENT ON COLUMN __schema__.orchestrator_toolcall.result IS 'The result that th
 COMMENT ON COLUMN __schema__.orchestrator_toolcall.message_id IS 'The message that the agent answers.';
 COMMENT ON COLUMN __schema__.orchestrator_toolcall.asked_by_id IS 'The agent that requested the call, if the thread was handed to another agent. The call is executed for that agent.';
 COMMENT ON COLUMN __schema__.orchestrator_toolcall.content IS 'The agent''s text before the call; with the first call of an answer.';
+CREATE TABLE __schema__.outbox_eventdelivery (
+    tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    status integer,
+    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    delivered_at timestamp with time zone,
+    event_id uuid NOT NULL,
+    subscription_id uuid NOT NULL,
+    CONSTRAINT outbox_eventdelivery_status_check CHECK ((status >= 0)),
+    CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
+);
+ALTER TABLE ONLY __schema__.outbox_eventdelivery FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE __schema__.outbox_eventdelivery IS 'An event for a subscription. Until it is delivered, it has a job with its id.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.tenant_id IS 'The tenant whose row this is.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.id IS 'Id of the row.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.status IS 'HTTP status of the last response.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.created_at IS 'When it was enqueued.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.delivered_at IS 'When it was sent and accepted.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.event_id IS 'The event.';
+COMMENT ON COLUMN __schema__.outbox_eventdelivery.subscription_id IS 'The webhook, the mail addresses or the Slack channel.';
 CREATE TABLE __schema__.outbox_outboxevent (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -1696,238 +1656,228 @@ COMMENT ON COLUMN __schema__.outbox_outboxevent.user_id IS 'The user.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.thread_id IS 'The conversation.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.detail IS 'Id of the message with an answer; or name of the quota.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.created_at IS 'When it happened.';
-CREATE TABLE __schema__.outbox_webhook (
+CREATE TABLE __schema__.outbox_subscription (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
-    url character varying(2000) NOT NULL,
+    target text DEFAULT 'webhook'::text NOT NULL,
+    url character varying(2000) DEFAULT ''::character varying NOT NULL,
+    addresses character varying(254)[] DEFAULT '{}'::character varying(254)[] NOT NULL,
+    workspace character varying(50) DEFAULT ''::character varying NOT NULL,
+    slack_channel character varying(50) DEFAULT ''::character varying NOT NULL,
     types text[] DEFAULT '{}'::text[] NOT NULL,
     includes_content boolean DEFAULT false NOT NULL,
+    wait_minutes integer DEFAULT 15 NOT NULL,
+    review_threshold integer DEFAULT 20 NOT NULL,
     is_active boolean DEFAULT true NOT NULL,
     description text DEFAULT ''::text NOT NULL,
-    secret text NOT NULL,
+    secret text DEFAULT ''::text NOT NULL,
     previous_secret text DEFAULT ''::text NOT NULL,
     previous_until timestamp with time zone,
     created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    CONSTRAINT outbox_subscription_review_threshold_check CHECK ((review_threshold >= 0)),
+    CONSTRAINT outbox_subscription_wait_minutes_check CHECK ((wait_minutes >= 0)),
+    CONSTRAINT subscription_limits CHECK ((((wait_minutes >= 1) AND (wait_minutes <= 10080)) AND ((review_threshold >= 1) AND (review_threshold <= 10000)))),
+    CONSTRAINT subscription_target CHECK ((((target = 'webhook'::text) AND (NOT ((url)::text = ''::text)) AND (NOT (secret = ''::text))) OR ((
+CASE
+    WHEN (addresses IS NULL) THEN NULL::integer
+    ELSE COALESCE(array_length(addresses, 1), 0)
+END >= 1) AND (target = 'mail'::text)) OR ((target = 'slack'::text) AND (NOT ((workspace)::text = ''::text)) AND (NOT ((slack_channel)::text = ''::text))))),
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
 );
-ALTER TABLE ONLY __schema__.outbox_webhook FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.outbox_webhook IS 'An address of a program that gets events, signed by its secret.';
-COMMENT ON COLUMN __schema__.outbox_webhook.tenant_id IS 'The tenant whose row this is.';
-COMMENT ON COLUMN __schema__.outbox_webhook.id IS 'Id of the row.';
-COMMENT ON COLUMN __schema__.outbox_webhook.url IS 'Address of the program. It gets a POST for each event.';
-COMMENT ON COLUMN __schema__.outbox_webhook.types IS 'Types of events that are sent. None: all.';
-COMMENT ON COLUMN __schema__.outbox_webhook.includes_content IS 'Whether texts of messages and facts are sent too. Otherwise only ids are.';
-COMMENT ON COLUMN __schema__.outbox_webhook.is_active IS 'Whether events are sent.';
-COMMENT ON COLUMN __schema__.outbox_webhook.description IS 'What the program does.';
-COMMENT ON COLUMN __schema__.outbox_webhook.secret IS 'The secret, encrypted.';
-COMMENT ON COLUMN __schema__.outbox_webhook.previous_secret IS 'The secret before the last rotation, encrypted.';
-COMMENT ON COLUMN __schema__.outbox_webhook.previous_until IS 'Until then events are signed by the previous secret too.';
-COMMENT ON COLUMN __schema__.outbox_webhook.created_at IS 'Time of creation. Earlier events are not sent.';
-CREATE TABLE __schema__.outbox_webhookdelivery (
-    tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    status integer,
-    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
-    delivered_at timestamp with time zone,
-    event_id uuid NOT NULL,
-    webhook_id uuid NOT NULL,
-    CONSTRAINT outbox_webhookdelivery_status_check CHECK ((status >= 0)),
-    CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
-);
-ALTER TABLE ONLY __schema__.outbox_webhookdelivery FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.outbox_webhookdelivery IS 'An event for a webhook. Until it is delivered or given up, it has a job with its id.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.tenant_id IS 'The tenant whose row this is.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.id IS 'Id of the row.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.status IS 'HTTP status of the last response.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.created_at IS 'When it was enqueued.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.delivered_at IS 'When the webhook accepted it.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.event_id IS 'The event.';
-COMMENT ON COLUMN __schema__.outbox_webhookdelivery.webhook_id IS 'The webhook.';
+ALTER TABLE ONLY __schema__.outbox_subscription FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE __schema__.outbox_subscription IS 'Types of events that are sent to a program, by mail, or to a Slack channel.';
+COMMENT ON COLUMN __schema__.outbox_subscription.tenant_id IS 'The tenant whose row this is.';
+COMMENT ON COLUMN __schema__.outbox_subscription.id IS 'Id of the row.';
+COMMENT ON COLUMN __schema__.outbox_subscription.target IS 'Where events are sent.';
+COMMENT ON COLUMN __schema__.outbox_subscription.url IS 'Address of the program. It gets a POST for each event.';
+COMMENT ON COLUMN __schema__.outbox_subscription.addresses IS 'Mail addresses, separated by commas. A deactivated member of the team gets no mail.';
+COMMENT ON COLUMN __schema__.outbox_subscription.workspace IS 'Slack''s id of a connected workspace.';
+COMMENT ON COLUMN __schema__.outbox_subscription.slack_channel IS 'Slack''s id of the channel, such as C024BE7LR. Invite the bot to it.';
+COMMENT ON COLUMN __schema__.outbox_subscription.types IS 'Types of events that are sent. None: all.';
+COMMENT ON COLUMN __schema__.outbox_subscription.includes_content IS 'Whether texts are sent too: of messages and facts to programs, and the user''s last message to people. Otherwise only ids or a link are.';
+COMMENT ON COLUMN __schema__.outbox_subscription.wait_minutes IS 'Maximum wait in minutes: of a message for a person, of a tool call for consent, of an erasure for its end. People are notified of what waits longer.';
+COMMENT ON COLUMN __schema__.outbox_subscription.review_threshold IS 'Minimum number of proposed facts, at most one notification a day (UTC).';
+COMMENT ON COLUMN __schema__.outbox_subscription.is_active IS 'Whether events are sent.';
+COMMENT ON COLUMN __schema__.outbox_subscription.description IS 'What the program does.';
+COMMENT ON COLUMN __schema__.outbox_subscription.secret IS 'The secret, encrypted.';
+COMMENT ON COLUMN __schema__.outbox_subscription.previous_secret IS 'The secret before the last rotation, encrypted.';
+COMMENT ON COLUMN __schema__.outbox_subscription.previous_until IS 'Until then events are signed by the previous secret too.';
+COMMENT ON COLUMN __schema__.outbox_subscription.created_at IS 'Time of creation. Earlier events are not sent.';
 INSERT INTO __schema__.auth_group VALUES
 	(1, 'auditor', '__tenant__'),
 	(2, 'curator', '__tenant__'),
 	(3, 'admin', '__tenant__');
 INSERT INTO __schema__.auth_group_permissions VALUES
 	(1, 1, 129, '__tenant__'),
-	(2, 1, 259, '__tenant__'),
-	(3, 1, 137, '__tenant__'),
-	(4, 1, 141, '__tenant__'),
-	(5, 1, 145, '__tenant__'),
-	(6, 1, 149, '__tenant__'),
-	(7, 1, 157, '__tenant__'),
-	(8, 1, 165, '__tenant__'),
-	(9, 1, 40, '__tenant__'),
-	(10, 1, 169, '__tenant__'),
-	(11, 1, 44, '__tenant__'),
-	(12, 1, 173, '__tenant__'),
-	(13, 1, 177, '__tenant__'),
-	(14, 1, 56, '__tenant__'),
-	(15, 1, 185, '__tenant__'),
-	(16, 1, 60, '__tenant__'),
-	(17, 1, 189, '__tenant__'),
-	(18, 1, 64, '__tenant__'),
-	(19, 1, 68, '__tenant__'),
-	(20, 1, 72, '__tenant__'),
-	(21, 1, 76, '__tenant__'),
-	(22, 1, 205, '__tenant__'),
-	(23, 1, 80, '__tenant__'),
-	(24, 1, 213, '__tenant__'),
-	(25, 1, 88, '__tenant__'),
-	(26, 1, 217, '__tenant__'),
-	(27, 1, 221, '__tenant__'),
-	(28, 1, 96, '__tenant__'),
-	(29, 1, 225, '__tenant__'),
-	(30, 1, 229, '__tenant__'),
-	(31, 1, 104, '__tenant__'),
-	(32, 1, 233, '__tenant__'),
-	(33, 1, 234, '__tenant__'),
+	(2, 1, 137, '__tenant__'),
+	(3, 1, 141, '__tenant__'),
+	(4, 1, 145, '__tenant__'),
+	(5, 1, 149, '__tenant__'),
+	(6, 1, 157, '__tenant__'),
+	(7, 1, 165, '__tenant__'),
+	(8, 1, 40, '__tenant__'),
+	(9, 1, 169, '__tenant__'),
+	(10, 1, 44, '__tenant__'),
+	(11, 1, 173, '__tenant__'),
+	(12, 1, 177, '__tenant__'),
+	(13, 1, 56, '__tenant__'),
+	(14, 1, 60, '__tenant__'),
+	(15, 1, 64, '__tenant__'),
+	(16, 1, 68, '__tenant__'),
+	(17, 1, 197, '__tenant__'),
+	(18, 1, 72, '__tenant__'),
+	(19, 1, 76, '__tenant__'),
+	(20, 1, 205, '__tenant__'),
+	(21, 1, 80, '__tenant__'),
+	(22, 1, 209, '__tenant__'),
+	(23, 1, 213, '__tenant__'),
+	(24, 1, 88, '__tenant__'),
+	(25, 1, 217, '__tenant__'),
+	(26, 1, 221, '__tenant__'),
+	(27, 1, 96, '__tenant__'),
+	(28, 1, 225, '__tenant__'),
+	(29, 1, 226, '__tenant__'),
+	(30, 1, 227, '__tenant__'),
+	(31, 1, 228, '__tenant__'),
+	(32, 1, 231, '__tenant__'),
+	(33, 1, 104, '__tenant__'),
 	(34, 1, 235, '__tenant__'),
-	(35, 1, 236, '__tenant__'),
-	(36, 1, 239, '__tenant__'),
-	(37, 1, 243, '__tenant__'),
-	(38, 1, 117, '__tenant__'),
-	(39, 1, 247, '__tenant__'),
-	(40, 1, 121, '__tenant__'),
-	(41, 1, 251, '__tenant__'),
-	(42, 1, 125, '__tenant__'),
-	(43, 2, 128, '__tenant__'),
-	(44, 2, 129, '__tenant__'),
-	(45, 2, 259, '__tenant__'),
-	(46, 2, 137, '__tenant__'),
-	(47, 2, 141, '__tenant__'),
-	(48, 2, 142, '__tenant__'),
-	(49, 2, 143, '__tenant__'),
-	(50, 2, 145, '__tenant__'),
-	(51, 2, 149, '__tenant__'),
-	(52, 2, 157, '__tenant__'),
-	(53, 2, 163, '__tenant__'),
-	(54, 2, 165, '__tenant__'),
-	(55, 2, 166, '__tenant__'),
-	(56, 2, 167, '__tenant__'),
-	(57, 2, 40, '__tenant__'),
-	(58, 2, 169, '__tenant__'),
-	(59, 2, 44, '__tenant__'),
-	(60, 2, 173, '__tenant__'),
-	(61, 2, 177, '__tenant__'),
-	(62, 2, 56, '__tenant__'),
-	(63, 2, 185, '__tenant__'),
-	(64, 2, 60, '__tenant__'),
-	(65, 2, 189, '__tenant__'),
-	(66, 2, 64, '__tenant__'),
-	(67, 2, 68, '__tenant__'),
-	(68, 2, 72, '__tenant__'),
-	(69, 2, 76, '__tenant__'),
-	(70, 2, 205, '__tenant__'),
-	(71, 2, 80, '__tenant__'),
-	(72, 2, 213, '__tenant__'),
-	(73, 2, 88, '__tenant__'),
-	(74, 2, 217, '__tenant__'),
-	(75, 2, 221, '__tenant__'),
-	(76, 2, 93, '__tenant__'),
-	(77, 2, 96, '__tenant__'),
-	(78, 2, 225, '__tenant__'),
-	(79, 2, 229, '__tenant__'),
-	(80, 2, 101, '__tenant__'),
-	(81, 2, 102, '__tenant__'),
+	(35, 1, 239, '__tenant__'),
+	(36, 1, 243, '__tenant__'),
+	(37, 1, 117, '__tenant__'),
+	(38, 1, 121, '__tenant__'),
+	(39, 1, 251, '__tenant__'),
+	(40, 1, 125, '__tenant__'),
+	(41, 2, 128, '__tenant__'),
+	(42, 2, 129, '__tenant__'),
+	(43, 2, 137, '__tenant__'),
+	(44, 2, 141, '__tenant__'),
+	(45, 2, 142, '__tenant__'),
+	(46, 2, 143, '__tenant__'),
+	(47, 2, 145, '__tenant__'),
+	(48, 2, 149, '__tenant__'),
+	(49, 2, 157, '__tenant__'),
+	(50, 2, 163, '__tenant__'),
+	(51, 2, 165, '__tenant__'),
+	(52, 2, 166, '__tenant__'),
+	(53, 2, 167, '__tenant__'),
+	(54, 2, 40, '__tenant__'),
+	(55, 2, 169, '__tenant__'),
+	(56, 2, 44, '__tenant__'),
+	(57, 2, 173, '__tenant__'),
+	(58, 2, 177, '__tenant__'),
+	(59, 2, 56, '__tenant__'),
+	(60, 2, 60, '__tenant__'),
+	(61, 2, 64, '__tenant__'),
+	(62, 2, 68, '__tenant__'),
+	(63, 2, 197, '__tenant__'),
+	(64, 2, 72, '__tenant__'),
+	(65, 2, 76, '__tenant__'),
+	(66, 2, 205, '__tenant__'),
+	(67, 2, 80, '__tenant__'),
+	(68, 2, 209, '__tenant__'),
+	(69, 2, 213, '__tenant__'),
+	(70, 2, 88, '__tenant__'),
+	(71, 2, 217, '__tenant__'),
+	(72, 2, 221, '__tenant__'),
+	(73, 2, 93, '__tenant__'),
+	(74, 2, 96, '__tenant__'),
+	(75, 2, 225, '__tenant__'),
+	(76, 2, 226, '__tenant__'),
+	(77, 2, 227, '__tenant__'),
+	(78, 2, 228, '__tenant__'),
+	(79, 2, 101, '__tenant__'),
+	(80, 2, 102, '__tenant__'),
+	(81, 2, 231, '__tenant__'),
 	(82, 2, 103, '__tenant__'),
-	(83, 2, 233, '__tenant__'),
-	(84, 2, 234, '__tenant__'),
+	(83, 2, 105, '__tenant__'),
+	(84, 2, 104, '__tenant__'),
 	(85, 2, 235, '__tenant__'),
-	(86, 2, 236, '__tenant__'),
-	(87, 2, 105, '__tenant__'),
-	(88, 2, 104, '__tenant__'),
-	(89, 2, 239, '__tenant__'),
-	(90, 2, 243, '__tenant__'),
-	(91, 2, 117, '__tenant__'),
-	(92, 2, 247, '__tenant__'),
-	(93, 2, 121, '__tenant__'),
-	(94, 2, 251, '__tenant__'),
-	(95, 2, 125, '__tenant__'),
-	(96, 2, 126, '__tenant__'),
-	(97, 3, 40, '__tenant__'),
-	(98, 3, 41, '__tenant__'),
-	(99, 3, 42, '__tenant__'),
-	(100, 3, 44, '__tenant__'),
-	(101, 3, 53, '__tenant__'),
-	(102, 3, 54, '__tenant__'),
-	(103, 3, 55, '__tenant__'),
-	(104, 3, 56, '__tenant__'),
-	(105, 3, 60, '__tenant__'),
-	(106, 3, 62, '__tenant__'),
-	(107, 3, 64, '__tenant__'),
-	(108, 3, 68, '__tenant__'),
-	(109, 3, 72, '__tenant__'),
-	(110, 3, 74, '__tenant__'),
-	(111, 3, 76, '__tenant__'),
-	(112, 3, 80, '__tenant__'),
-	(113, 3, 88, '__tenant__'),
-	(114, 3, 93, '__tenant__'),
-	(115, 3, 96, '__tenant__'),
-	(116, 3, 101, '__tenant__'),
-	(117, 3, 102, '__tenant__'),
-	(118, 3, 103, '__tenant__'),
-	(119, 3, 104, '__tenant__'),
-	(120, 3, 105, '__tenant__'),
-	(121, 3, 117, '__tenant__'),
-	(122, 3, 121, '__tenant__'),
-	(123, 3, 125, '__tenant__'),
-	(124, 3, 126, '__tenant__'),
-	(125, 3, 128, '__tenant__'),
-	(126, 3, 129, '__tenant__'),
-	(127, 3, 134, '__tenant__'),
-	(128, 3, 135, '__tenant__'),
-	(129, 3, 137, '__tenant__'),
-	(130, 3, 139, '__tenant__'),
-	(131, 3, 141, '__tenant__'),
-	(132, 3, 142, '__tenant__'),
-	(133, 3, 143, '__tenant__'),
-	(134, 3, 145, '__tenant__'),
-	(135, 3, 149, '__tenant__'),
-	(136, 3, 155, '__tenant__'),
-	(137, 3, 157, '__tenant__'),
-	(138, 3, 163, '__tenant__'),
-	(139, 3, 165, '__tenant__'),
-	(140, 3, 166, '__tenant__'),
-	(141, 3, 167, '__tenant__'),
-	(142, 3, 169, '__tenant__'),
-	(143, 3, 173, '__tenant__'),
-	(144, 3, 177, '__tenant__'),
-	(145, 3, 182, '__tenant__'),
-	(146, 3, 183, '__tenant__'),
-	(147, 3, 184, '__tenant__'),
-	(148, 3, 185, '__tenant__'),
-	(149, 3, 187, '__tenant__'),
-	(150, 3, 189, '__tenant__'),
-	(151, 3, 202, '__tenant__'),
-	(152, 3, 203, '__tenant__'),
-	(153, 3, 205, '__tenant__'),
-	(154, 3, 211, '__tenant__'),
-	(155, 3, 213, '__tenant__'),
-	(156, 3, 214, '__tenant__'),
-	(157, 3, 215, '__tenant__'),
-	(158, 3, 217, '__tenant__'),
-	(159, 3, 221, '__tenant__'),
-	(160, 3, 223, '__tenant__'),
-	(161, 3, 225, '__tenant__'),
-	(162, 3, 226, '__tenant__'),
-	(163, 3, 227, '__tenant__'),
-	(164, 3, 228, '__tenant__'),
-	(165, 3, 229, '__tenant__'),
-	(166, 3, 233, '__tenant__'),
-	(167, 3, 234, '__tenant__'),
-	(168, 3, 235, '__tenant__'),
-	(169, 3, 236, '__tenant__'),
-	(170, 3, 237, '__tenant__'),
-	(171, 3, 238, '__tenant__'),
-	(172, 3, 239, '__tenant__'),
-	(173, 3, 240, '__tenant__'),
-	(174, 3, 243, '__tenant__'),
-	(175, 3, 244, '__tenant__'),
-	(176, 3, 245, '__tenant__'),
-	(177, 3, 246, '__tenant__'),
-	(178, 3, 247, '__tenant__'),
-	(179, 3, 251, '__tenant__'),
-	(180, 3, 259, '__tenant__');
+	(86, 2, 239, '__tenant__'),
+	(87, 2, 243, '__tenant__'),
+	(88, 2, 117, '__tenant__'),
+	(89, 2, 121, '__tenant__'),
+	(90, 2, 251, '__tenant__'),
+	(91, 2, 125, '__tenant__'),
+	(92, 2, 126, '__tenant__'),
+	(93, 3, 40, '__tenant__'),
+	(94, 3, 41, '__tenant__'),
+	(95, 3, 42, '__tenant__'),
+	(96, 3, 44, '__tenant__'),
+	(97, 3, 53, '__tenant__'),
+	(98, 3, 54, '__tenant__'),
+	(99, 3, 55, '__tenant__'),
+	(100, 3, 56, '__tenant__'),
+	(101, 3, 60, '__tenant__'),
+	(102, 3, 62, '__tenant__'),
+	(103, 3, 64, '__tenant__'),
+	(104, 3, 68, '__tenant__'),
+	(105, 3, 72, '__tenant__'),
+	(106, 3, 74, '__tenant__'),
+	(107, 3, 76, '__tenant__'),
+	(108, 3, 80, '__tenant__'),
+	(109, 3, 88, '__tenant__'),
+	(110, 3, 93, '__tenant__'),
+	(111, 3, 96, '__tenant__'),
+	(112, 3, 101, '__tenant__'),
+	(113, 3, 102, '__tenant__'),
+	(114, 3, 103, '__tenant__'),
+	(115, 3, 104, '__tenant__'),
+	(116, 3, 105, '__tenant__'),
+	(117, 3, 117, '__tenant__'),
+	(118, 3, 121, '__tenant__'),
+	(119, 3, 125, '__tenant__'),
+	(120, 3, 126, '__tenant__'),
+	(121, 3, 128, '__tenant__'),
+	(122, 3, 129, '__tenant__'),
+	(123, 3, 134, '__tenant__'),
+	(124, 3, 135, '__tenant__'),
+	(125, 3, 137, '__tenant__'),
+	(126, 3, 139, '__tenant__'),
+	(127, 3, 141, '__tenant__'),
+	(128, 3, 142, '__tenant__'),
+	(129, 3, 143, '__tenant__'),
+	(130, 3, 145, '__tenant__'),
+	(131, 3, 149, '__tenant__'),
+	(132, 3, 155, '__tenant__'),
+	(133, 3, 157, '__tenant__'),
+	(134, 3, 163, '__tenant__'),
+	(135, 3, 165, '__tenant__'),
+	(136, 3, 166, '__tenant__'),
+	(137, 3, 167, '__tenant__'),
+	(138, 3, 169, '__tenant__'),
+	(139, 3, 173, '__tenant__'),
+	(140, 3, 177, '__tenant__'),
+	(141, 3, 194, '__tenant__'),
+	(142, 3, 195, '__tenant__'),
+	(143, 3, 197, '__tenant__'),
+	(144, 3, 203, '__tenant__'),
+	(145, 3, 205, '__tenant__'),
+	(146, 3, 206, '__tenant__'),
+	(147, 3, 207, '__tenant__'),
+	(148, 3, 209, '__tenant__'),
+	(149, 3, 213, '__tenant__'),
+	(150, 3, 215, '__tenant__'),
+	(151, 3, 217, '__tenant__'),
+	(152, 3, 218, '__tenant__'),
+	(153, 3, 219, '__tenant__'),
+	(154, 3, 220, '__tenant__'),
+	(155, 3, 221, '__tenant__'),
+	(156, 3, 225, '__tenant__'),
+	(157, 3, 226, '__tenant__'),
+	(158, 3, 227, '__tenant__'),
+	(159, 3, 228, '__tenant__'),
+	(160, 3, 229, '__tenant__'),
+	(161, 3, 230, '__tenant__'),
+	(162, 3, 231, '__tenant__'),
+	(163, 3, 232, '__tenant__'),
+	(164, 3, 235, '__tenant__'),
+	(165, 3, 236, '__tenant__'),
+	(166, 3, 237, '__tenant__'),
+	(167, 3, 238, '__tenant__'),
+	(168, 3, 239, '__tenant__'),
+	(169, 3, 243, '__tenant__'),
+	(170, 3, 251, '__tenant__');
 INSERT INTO __schema__.auth_permission VALUES
 	(1, 'Can add tenant', 1, 'add_tenant', '__tenant__'),
 	(2, 'Can change tenant', 1, 'change_tenant', '__tenant__'),
@@ -1981,18 +1931,18 @@ INSERT INTO __schema__.auth_permission VALUES
 	(50, 'Can change log entry', 13, 'change_logentry', '__tenant__'),
 	(51, 'Can delete log entry', 13, 'delete_logentry', '__tenant__'),
 	(52, 'Can view log entry', 13, 'view_logentry', '__tenant__'),
-	(53, 'Can add webhook', 14, 'add_webhook', '__tenant__'),
-	(54, 'Can change webhook', 14, 'change_webhook', '__tenant__'),
-	(55, 'Can delete webhook', 14, 'delete_webhook', '__tenant__'),
-	(56, 'Can view webhook', 14, 'view_webhook', '__tenant__'),
+	(53, 'Can add subscription', 14, 'add_subscription', '__tenant__'),
+	(54, 'Can change subscription', 14, 'change_subscription', '__tenant__'),
+	(55, 'Can delete subscription', 14, 'delete_subscription', '__tenant__'),
+	(56, 'Can view subscription', 14, 'view_subscription', '__tenant__'),
 	(57, 'Can add event', 15, 'add_outboxevent', '__tenant__'),
 	(58, 'Can change event', 15, 'change_outboxevent', '__tenant__'),
 	(59, 'Can delete event', 15, 'delete_outboxevent', '__tenant__'),
 	(60, 'Can view event', 15, 'view_outboxevent', '__tenant__'),
-	(61, 'Can add webhook delivery', 16, 'add_webhookdelivery', '__tenant__'),
-	(62, 'Can change webhook delivery', 16, 'change_webhookdelivery', '__tenant__'),
-	(63, 'Can delete webhook delivery', 16, 'delete_webhookdelivery', '__tenant__'),
-	(64, 'Can view webhook delivery', 16, 'view_webhookdelivery', '__tenant__'),
+	(61, 'Can add sent event', 16, 'add_eventdelivery', '__tenant__'),
+	(62, 'Can change sent event', 16, 'change_eventdelivery', '__tenant__'),
+	(63, 'Can delete sent event', 16, 'delete_eventdelivery', '__tenant__'),
+	(64, 'Can view sent event', 16, 'view_eventdelivery', '__tenant__'),
 	(65, 'Can add message', 17, 'add_message', '__tenant__'),
 	(66, 'Can change message', 17, 'change_message', '__tenant__'),
 	(67, 'Can delete message', 17, 'delete_message', '__tenant__'),
@@ -2110,88 +2060,80 @@ INSERT INTO __schema__.auth_permission VALUES
 	(179, 'Can change daily activity', 45, 'change_dailyactivity', '__tenant__'),
 	(180, 'Can delete daily activity', 45, 'delete_dailyactivity', '__tenant__'),
 	(181, 'Can view daily activity', 45, 'view_dailyactivity', '__tenant__'),
-	(182, 'Can add notification recipient', 46, 'add_notificationrecipient', '__tenant__'),
-	(183, 'Can change notification recipient', 46, 'change_notificationrecipient', '__tenant__'),
-	(184, 'Can delete notification recipient', 46, 'delete_notificationrecipient', '__tenant__'),
-	(185, 'Can view notification recipient', 46, 'view_notificationrecipient', '__tenant__'),
-	(186, 'Can add notification', 47, 'add_notification', '__tenant__'),
-	(187, 'Can change notification', 47, 'change_notification', '__tenant__'),
-	(188, 'Can delete notification', 47, 'delete_notification', '__tenant__'),
-	(189, 'Can view notification', 47, 'view_notification', '__tenant__'),
-	(190, 'Can add version of an agent', 48, 'add_agentversion', '__tenant__'),
-	(191, 'Can change version of an agent', 48, 'change_agentversion', '__tenant__'),
-	(192, 'Can delete version of an agent', 48, 'delete_agentversion', '__tenant__'),
-	(193, 'Can view version of an agent', 48, 'view_agentversion', '__tenant__'),
-	(194, 'Can add saved question', 49, 'add_savedquestion', '__tenant__'),
-	(195, 'Can change saved question', 49, 'change_savedquestion', '__tenant__'),
-	(196, 'Can delete saved question', 49, 'delete_savedquestion', '__tenant__'),
-	(197, 'Can view saved question', 49, 'view_savedquestion', '__tenant__'),
-	(198, 'Can add answer to a saved question', 50, 'add_questionanswer', '__tenant__'),
-	(199, 'Can change answer to a saved question', 50, 'change_questionanswer', '__tenant__'),
-	(200, 'Can delete answer to a saved question', 50, 'delete_questionanswer', '__tenant__'),
-	(201, 'Can view answer to a saved question', 50, 'view_questionanswer', '__tenant__'),
-	(202, 'Can add API key', 51, 'add_apikey', '__tenant__'),
-	(203, 'Can change API key', 51, 'change_apikey', '__tenant__'),
-	(204, 'Can delete API key', 51, 'delete_apikey', '__tenant__'),
-	(205, 'Can view API key', 51, 'view_apikey', '__tenant__'),
-	(206, 'Can add idempotency record', 52, 'add_idempotencyrecord', '__tenant__'),
-	(207, 'Can change idempotency record', 52, 'change_idempotencyrecord', '__tenant__'),
-	(208, 'Can delete idempotency record', 52, 'delete_idempotencyrecord', '__tenant__'),
-	(209, 'Can view idempotency record', 52, 'view_idempotencyrecord', '__tenant__'),
-	(210, 'Can add delivery', 53, 'add_delivery', '__tenant__'),
-	(211, 'Can change delivery', 53, 'change_delivery', '__tenant__'),
-	(212, 'Can delete delivery', 53, 'delete_delivery', '__tenant__'),
-	(213, 'Can view delivery', 53, 'view_delivery', '__tenant__'),
-	(214, 'Can add Slack workspace', 54, 'add_slackinstallation', '__tenant__'),
-	(215, 'Can change Slack workspace', 54, 'change_slackinstallation', '__tenant__'),
-	(216, 'Can delete Slack workspace', 54, 'delete_slackinstallation', '__tenant__'),
-	(217, 'Can view Slack workspace', 54, 'view_slackinstallation', '__tenant__'),
-	(218, 'Can add Slack user', 55, 'add_slackuser', '__tenant__'),
-	(219, 'Can change Slack user', 55, 'change_slackuser', '__tenant__'),
-	(220, 'Can delete Slack user', 55, 'delete_slackuser', '__tenant__'),
-	(221, 'Can view Slack user', 55, 'view_slackuser', '__tenant__'),
-	(222, 'Can add arrival', 56, 'add_arrival', '__tenant__'),
-	(223, 'Can change arrival', 56, 'change_arrival', '__tenant__'),
-	(224, 'Can delete arrival', 56, 'delete_arrival', '__tenant__'),
-	(225, 'Can view arrival', 56, 'view_arrival', '__tenant__'),
-	(226, 'Can add Slack account of the team', 57, 'add_slackmember', '__tenant__'),
-	(227, 'Can change Slack account of the team', 57, 'change_slackmember', '__tenant__'),
-	(228, 'Can delete Slack account of the team', 57, 'delete_slackmember', '__tenant__'),
-	(229, 'Can view Slack account of the team', 57, 'view_slackmember', '__tenant__'),
-	(230, 'Can add access', 58, 'add_accessevent', '__tenant__'),
-	(231, 'Can change access', 58, 'change_accessevent', '__tenant__'),
-	(232, 'Can delete access', 58, 'delete_accessevent', '__tenant__'),
-	(233, 'Can view access', 58, 'view_accessevent', '__tenant__'),
-	(234, 'Can search memories as an agent would', 58, 'recall_memories', '__tenant__'),
-	(235, 'Can search the messages of all people', 58, 'search_everyone', '__tenant__'),
-	(236, 'Can export all data of a person', 58, 'export_person', '__tenant__'),
-	(237, 'Can try an agent without storing anything', 58, 'try_agent', '__tenant__'),
-	(238, 'Can clear sessions of graphs', 58, 'clear_session', '__tenant__'),
-	(239, 'Can export the rows of lists as CSV', 58, 'export_list', '__tenant__'),
-	(240, 'Can add erasure request', 59, 'add_erasurerequest', '__tenant__'),
-	(241, 'Can change erasure request', 59, 'change_erasurerequest', '__tenant__'),
-	(242, 'Can delete erasure request', 59, 'delete_erasurerequest', '__tenant__'),
-	(243, 'Can view erasure request', 59, 'view_erasurerequest', '__tenant__'),
-	(244, 'Can add retention rule', 60, 'add_retentionrule', '__tenant__'),
-	(245, 'Can change retention rule', 60, 'change_retentionrule', '__tenant__'),
-	(246, 'Can delete retention rule', 60, 'delete_retentionrule', '__tenant__'),
-	(247, 'Can view retention rule', 60, 'view_retentionrule', '__tenant__'),
-	(248, 'Can add erasure of messages', 61, 'add_messageerasure', '__tenant__'),
-	(249, 'Can change erasure of messages', 61, 'change_messageerasure', '__tenant__'),
-	(250, 'Can delete erasure of messages', 61, 'delete_messageerasure', '__tenant__'),
-	(251, 'Can view erasure of messages', 61, 'view_messageerasure', '__tenant__'),
-	(252, 'Can add person', 62, 'add_person', '__tenant__'),
-	(253, 'Can change person', 62, 'change_person', '__tenant__'),
-	(254, 'Can delete person', 62, 'delete_person', '__tenant__'),
-	(255, 'Can view person', 62, 'view_person', '__tenant__'),
-	(256, 'Can add export', 63, 'add_listexport', '__tenant__'),
-	(257, 'Can change export', 63, 'change_listexport', '__tenant__'),
-	(258, 'Can delete export', 63, 'delete_listexport', '__tenant__'),
-	(259, 'Can view export', 63, 'view_listexport', '__tenant__'),
-	(260, 'Can add part of an export', 64, 'add_listexportpart', '__tenant__'),
-	(261, 'Can change part of an export', 64, 'change_listexportpart', '__tenant__'),
-	(262, 'Can delete part of an export', 64, 'delete_listexportpart', '__tenant__'),
-	(263, 'Can view part of an export', 64, 'view_listexportpart', '__tenant__');
+	(182, 'Can add version of an agent', 46, 'add_agentversion', '__tenant__'),
+	(183, 'Can change version of an agent', 46, 'change_agentversion', '__tenant__'),
+	(184, 'Can delete version of an agent', 46, 'delete_agentversion', '__tenant__'),
+	(185, 'Can view version of an agent', 46, 'view_agentversion', '__tenant__'),
+	(186, 'Can add saved question', 47, 'add_savedquestion', '__tenant__'),
+	(187, 'Can change saved question', 47, 'change_savedquestion', '__tenant__'),
+	(188, 'Can delete saved question', 47, 'delete_savedquestion', '__tenant__'),
+	(189, 'Can view saved question', 47, 'view_savedquestion', '__tenant__'),
+	(190, 'Can add answer to a saved question', 48, 'add_questionanswer', '__tenant__'),
+	(191, 'Can change answer to a saved question', 48, 'change_questionanswer', '__tenant__'),
+	(192, 'Can delete answer to a saved question', 48, 'delete_questionanswer', '__tenant__'),
+	(193, 'Can view answer to a saved question', 48, 'view_questionanswer', '__tenant__'),
+	(194, 'Can add API key', 49, 'add_apikey', '__tenant__'),
+	(195, 'Can change API key', 49, 'change_apikey', '__tenant__'),
+	(196, 'Can delete API key', 49, 'delete_apikey', '__tenant__'),
+	(197, 'Can view API key', 49, 'view_apikey', '__tenant__'),
+	(198, 'Can add idempotency record', 50, 'add_idempotencyrecord', '__tenant__'),
+	(199, 'Can change idempotency record', 50, 'change_idempotencyrecord', '__tenant__'),
+	(200, 'Can delete idempotency record', 50, 'delete_idempotencyrecord', '__tenant__'),
+	(201, 'Can view idempotency record', 50, 'view_idempotencyrecord', '__tenant__'),
+	(202, 'Can add delivery', 51, 'add_delivery', '__tenant__'),
+	(203, 'Can change delivery', 51, 'change_delivery', '__tenant__'),
+	(204, 'Can delete delivery', 51, 'delete_delivery', '__tenant__'),
+	(205, 'Can view delivery', 51, 'view_delivery', '__tenant__'),
+	(206, 'Can add Slack workspace', 52, 'add_slackinstallation', '__tenant__'),
+	(207, 'Can change Slack workspace', 52, 'change_slackinstallation', '__tenant__'),
+	(208, 'Can delete Slack workspace', 52, 'delete_slackinstallation', '__tenant__'),
+	(209, 'Can view Slack workspace', 52, 'view_slackinstallation', '__tenant__'),
+	(210, 'Can add Slack user', 53, 'add_slackuser', '__tenant__'),
+	(211, 'Can change Slack user', 53, 'change_slackuser', '__tenant__'),
+	(212, 'Can delete Slack user', 53, 'delete_slackuser', '__tenant__'),
+	(213, 'Can view Slack user', 53, 'view_slackuser', '__tenant__'),
+	(214, 'Can add arrival', 54, 'add_arrival', '__tenant__'),
+	(215, 'Can change arrival', 54, 'change_arrival', '__tenant__'),
+	(216, 'Can delete arrival', 54, 'delete_arrival', '__tenant__'),
+	(217, 'Can view arrival', 54, 'view_arrival', '__tenant__'),
+	(218, 'Can add Slack account of the team', 55, 'add_slackmember', '__tenant__'),
+	(219, 'Can change Slack account of the team', 55, 'change_slackmember', '__tenant__'),
+	(220, 'Can delete Slack account of the team', 55, 'delete_slackmember', '__tenant__'),
+	(221, 'Can view Slack account of the team', 55, 'view_slackmember', '__tenant__'),
+	(222, 'Can add access', 56, 'add_accessevent', '__tenant__'),
+	(223, 'Can change access', 56, 'change_accessevent', '__tenant__'),
+	(224, 'Can delete access', 56, 'delete_accessevent', '__tenant__'),
+	(225, 'Can view access', 56, 'view_accessevent', '__tenant__'),
+	(226, 'Can search memories as an agent would', 56, 'recall_memories', '__tenant__'),
+	(227, 'Can search the messages of all people', 56, 'search_everyone', '__tenant__'),
+	(228, 'Can export all data of a person', 56, 'export_person', '__tenant__'),
+	(229, 'Can try an agent without storing anything', 56, 'try_agent', '__tenant__'),
+	(230, 'Can clear sessions of graphs', 56, 'clear_session', '__tenant__'),
+	(231, 'Can export the rows of lists as CSV', 56, 'export_list', '__tenant__'),
+	(232, 'Can add erasure request', 57, 'add_erasurerequest', '__tenant__'),
+	(233, 'Can change erasure request', 57, 'change_erasurerequest', '__tenant__'),
+	(234, 'Can delete erasure request', 57, 'delete_erasurerequest', '__tenant__'),
+	(235, 'Can view erasure request', 57, 'view_erasurerequest', '__tenant__'),
+	(236, 'Can add retention rule', 58, 'add_retentionrule', '__tenant__'),
+	(237, 'Can change retention rule', 58, 'change_retentionrule', '__tenant__'),
+	(238, 'Can delete retention rule', 58, 'delete_retentionrule', '__tenant__'),
+	(239, 'Can view retention rule', 58, 'view_retentionrule', '__tenant__'),
+	(240, 'Can add erasure of messages', 59, 'add_messageerasure', '__tenant__'),
+	(241, 'Can change erasure of messages', 59, 'change_messageerasure', '__tenant__'),
+	(242, 'Can delete erasure of messages', 59, 'delete_messageerasure', '__tenant__'),
+	(243, 'Can view erasure of messages', 59, 'view_messageerasure', '__tenant__'),
+	(244, 'Can add person', 60, 'add_person', '__tenant__'),
+	(245, 'Can change person', 60, 'change_person', '__tenant__'),
+	(246, 'Can delete person', 60, 'delete_person', '__tenant__'),
+	(247, 'Can view person', 60, 'view_person', '__tenant__'),
+	(248, 'Can add export', 61, 'add_listexport', '__tenant__'),
+	(249, 'Can change export', 61, 'change_listexport', '__tenant__'),
+	(250, 'Can delete export', 61, 'delete_listexport', '__tenant__'),
+	(251, 'Can view export', 61, 'view_listexport', '__tenant__'),
+	(252, 'Can add part of an export', 62, 'add_listexportpart', '__tenant__'),
+	(253, 'Can change part of an export', 62, 'change_listexportpart', '__tenant__'),
+	(254, 'Can delete part of an export', 62, 'delete_listexportpart', '__tenant__'),
+	(255, 'Can view part of an export', 62, 'view_listexportpart', '__tenant__');
 INSERT INTO __schema__.checkpoint_migrations VALUES
 	(0, '__tenant__'),
 	(1, '__tenant__'),
@@ -2217,9 +2159,9 @@ INSERT INTO __schema__.django_content_type VALUES
 	(11, 'auth', 'user', '__tenant__'),
 	(12, 'sessions', 'session', '__tenant__'),
 	(13, 'admin', 'logentry', '__tenant__'),
-	(14, 'outbox', 'webhook', '__tenant__'),
+	(14, 'outbox', 'subscription', '__tenant__'),
 	(15, 'outbox', 'outboxevent', '__tenant__'),
-	(16, 'outbox', 'webhookdelivery', '__tenant__'),
+	(16, 'outbox', 'eventdelivery', '__tenant__'),
 	(17, 'memory', 'message', '__tenant__'),
 	(18, 'memory', 'conversationembedding', '__tenant__'),
 	(19, 'memory', 'pendingembedding', '__tenant__'),
@@ -2249,25 +2191,23 @@ INSERT INTO __schema__.django_content_type VALUES
 	(43, 'orchestrator', 'modelcall', '__tenant__'),
 	(44, 'orchestrator', 'dailyusage', '__tenant__'),
 	(45, 'orchestrator', 'dailyactivity', '__tenant__'),
-	(46, 'orchestrator', 'notificationrecipient', '__tenant__'),
-	(47, 'orchestrator', 'notification', '__tenant__'),
-	(48, 'orchestrator', 'agentversion', '__tenant__'),
-	(49, 'orchestrator', 'savedquestion', '__tenant__'),
-	(50, 'orchestrator', 'questionanswer', '__tenant__'),
-	(51, 'api', 'apikey', '__tenant__'),
-	(52, 'api', 'idempotencyrecord', '__tenant__'),
-	(53, 'channels', 'delivery', '__tenant__'),
-	(54, 'channels', 'slackinstallation', '__tenant__'),
-	(55, 'channels', 'slackuser', '__tenant__'),
-	(56, 'channels', 'arrival', '__tenant__'),
-	(57, 'channels', 'slackmember', '__tenant__'),
-	(58, 'audit', 'accessevent', '__tenant__'),
-	(59, 'audit', 'erasurerequest', '__tenant__'),
-	(60, 'audit', 'retentionrule', '__tenant__'),
-	(61, 'audit', 'messageerasure', '__tenant__'),
-	(62, 'audit', 'person', '__tenant__'),
-	(63, 'audit', 'listexport', '__tenant__'),
-	(64, 'audit', 'listexportpart', '__tenant__');
+	(46, 'orchestrator', 'agentversion', '__tenant__'),
+	(47, 'orchestrator', 'savedquestion', '__tenant__'),
+	(48, 'orchestrator', 'questionanswer', '__tenant__'),
+	(49, 'api', 'apikey', '__tenant__'),
+	(50, 'api', 'idempotencyrecord', '__tenant__'),
+	(51, 'channels', 'delivery', '__tenant__'),
+	(52, 'channels', 'slackinstallation', '__tenant__'),
+	(53, 'channels', 'slackuser', '__tenant__'),
+	(54, 'channels', 'arrival', '__tenant__'),
+	(55, 'channels', 'slackmember', '__tenant__'),
+	(56, 'audit', 'accessevent', '__tenant__'),
+	(57, 'audit', 'erasurerequest', '__tenant__'),
+	(58, 'audit', 'retentionrule', '__tenant__'),
+	(59, 'audit', 'messageerasure', '__tenant__'),
+	(60, 'audit', 'person', '__tenant__'),
+	(61, 'audit', 'listexport', '__tenant__'),
+	(62, 'audit', 'listexportpart', '__tenant__');
 INSERT INTO __schema__.django_migrations VALUES
 	(1, 'contenttypes', '0001_initial', now(), '__tenant__'),
 	(2, 'auth', '0001_initial', now(), '__tenant__'),
@@ -2298,14 +2238,14 @@ INSERT INTO __schema__.django_migrations VALUES
 SELECT pg_catalog.setval('__schema__.audit_accessevent_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.audit_listexportpart_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_group_id_seq', 3, true);
-SELECT pg_catalog.setval('__schema__.auth_group_permissions_id_seq', 180, true);
-SELECT pg_catalog.setval('__schema__.auth_permission_id_seq', 263, true);
+SELECT pg_catalog.setval('__schema__.auth_group_permissions_id_seq', 170, true);
+SELECT pg_catalog.setval('__schema__.auth_permission_id_seq', 255, true);
 SELECT pg_catalog.setval('__schema__.auth_user_groups_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_user_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_user_user_permissions_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.channels_arrival_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.django_admin_log_id_seq', 1, false);
-SELECT pg_catalog.setval('__schema__.django_content_type_id_seq', 64, true);
+SELECT pg_catalog.setval('__schema__.django_content_type_id_seq', 62, true);
 SELECT pg_catalog.setval('__schema__.django_migrations_id_seq', 26, true);
 SELECT pg_catalog.setval('__schema__.memory_conversationitem_number_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.memory_factevent_number_seq', 1, false);
@@ -2395,6 +2335,8 @@ ALTER TABLE ONLY __schema__.django_migrations
     ADD CONSTRAINT django_migrations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.django_session
     ADD CONSTRAINT django_session_pkey PRIMARY KEY (session_key);
+ALTER TABLE ONLY __schema__.outbox_eventdelivery
+    ADD CONSTRAINT event_delivery_once UNIQUE (subscription_id, event_id);
 ALTER TABLE ONLY __schema__.audit_listexportpart
     ADD CONSTRAINT export_parts UNIQUE (export_id, number);
 ALTER TABLE ONLY __schema__.orchestrator_extractioncursor
@@ -2451,8 +2393,6 @@ ALTER TABLE ONLY __schema__.memory_scope
     ADD CONSTRAINT memory_scope_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.memory_windowclear
     ADD CONSTRAINT memory_windowclear_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY __schema__.orchestrator_notification
-    ADD CONSTRAINT notification_once UNIQUE (recipient_id, event, subject_id, occurred_at);
 ALTER TABLE ONLY __schema__.orchestrator_agent
     ADD CONSTRAINT orchestrator_agent_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_agentversion
@@ -2475,24 +2415,20 @@ ALTER TABLE ONLY __schema__.orchestrator_modelcall
     ADD CONSTRAINT orchestrator_modelcall_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_moveofpast
     ADD CONSTRAINT orchestrator_moveofpast_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY __schema__.orchestrator_notification
-    ADD CONSTRAINT orchestrator_notification_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY __schema__.orchestrator_notificationrecipient
-    ADD CONSTRAINT orchestrator_notificationrecipient_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_questionanswer
     ADD CONSTRAINT orchestrator_questionanswer_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_savedquestion
     ADD CONSTRAINT orchestrator_savedquestion_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_toolcall
     ADD CONSTRAINT orchestrator_toolcall_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY __schema__.outbox_eventdelivery
+    ADD CONSTRAINT outbox_eventdelivery_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.outbox_outboxevent
     ADD CONSTRAINT outbox_outboxevent_number_key UNIQUE (number);
 ALTER TABLE ONLY __schema__.outbox_outboxevent
     ADD CONSTRAINT outbox_outboxevent_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY __schema__.outbox_webhook
-    ADD CONSTRAINT outbox_webhook_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY __schema__.outbox_webhookdelivery
-    ADD CONSTRAINT outbox_webhookdelivery_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY __schema__.outbox_subscription
+    ADD CONSTRAINT outbox_subscription_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_questionanswer
     ADD CONSTRAINT question_answer_version UNIQUE (question_id, version);
 ALTER TABLE ONLY __schema__.memory_recallexclusion
@@ -2529,6 +2465,8 @@ CREATE INDEX escalation_newest ON __schema__.orchestrator_escalation USING btree
 CREATE UNIQUE INDEX escalation_one_open ON __schema__.orchestrator_escalation USING btree (agent_id, user_id, thread_id) WHERE (resolved_at IS NULL);
 CREATE INDEX escalation_thread ON __schema__.orchestrator_escalation USING btree (thread_id) WHERE (resolved_at IS NULL);
 CREATE INDEX escalation_user ON __schema__.orchestrator_escalation USING btree (user_id, opened_at DESC);
+CREATE INDEX event_delivery_all ON __schema__.outbox_eventdelivery USING btree (created_at DESC, id);
+CREATE INDEX event_delivery_newest ON __schema__.outbox_eventdelivery USING btree (subscription_id, created_at DESC);
 CREATE INDEX event_newest ON __schema__.outbox_outboxevent USING btree (created_at DESC, id);
 CREATE INDEX event_subject ON __schema__.outbox_outboxevent USING btree (subject_id);
 CREATE INDEX event_user ON __schema__.outbox_outboxevent USING btree (user_id);
@@ -2573,8 +2511,7 @@ CREATE INDEX model_call_time ON __schema__.orchestrator_modelcall USING btree (c
 CREATE INDEX model_call_unknown ON __schema__.orchestrator_modelcall USING btree (created_at) WHERE (outcome = ''::text);
 CREATE UNIQUE INDEX move_one_open ON __schema__.orchestrator_moveofpast USING btree (from_user) WHERE (done_at IS NULL);
 CREATE INDEX move_user ON __schema__.orchestrator_moveofpast USING btree (user_id);
-CREATE INDEX notification_user ON __schema__.orchestrator_notification USING btree (user_id);
-CREATE INDEX outbox_webhookdelivery_event_id_99d33b33 ON __schema__.outbox_webhookdelivery USING btree (event_id);
+CREATE INDEX outbox_eventdelivery_event_id_29295cc3 ON __schema__.outbox_eventdelivery USING btree (event_id);
 CREATE INDEX posting_word ON __schema__.memory_posting USING btree (lexeme_hash);
 CREATE INDEX prompt_source ON __schema__.memory_promptsource USING btree (source_id);
 CREATE INDEX recall_event_newest ON __schema__.memory_recallevent USING btree (created_at DESC, id) INCLUDE (tenant_id, abstained);
@@ -2588,8 +2525,6 @@ CREATE INDEX tool_call_newest ON __schema__.orchestrator_toolcall USING btree (c
 CREATE INDEX tool_call_overdue ON __schema__.orchestrator_toolcall USING btree (expires_at) WHERE (state = 'waiting'::text);
 CREATE INDEX tool_call_thread ON __schema__.orchestrator_toolcall USING btree (thread_id) WHERE (state = 'waiting'::text);
 CREATE INDEX tool_call_user ON __schema__.orchestrator_toolcall USING btree (user_id, created_at DESC);
-CREATE INDEX webhook_delivery_all ON __schema__.outbox_webhookdelivery USING btree (created_at DESC, id);
-CREATE INDEX webhook_delivery_newest ON __schema__.outbox_webhookdelivery USING btree (webhook_id, created_at DESC);
 CREATE INDEX window_clear_scope ON __schema__.memory_windowclear USING btree (agent_id, user_id, id);
 ALTER TABLE ONLY __schema__.api_apikey
     ADD CONSTRAINT api_apikey_agent_id_85e061bf_fk_orchestrator_agent_id FOREIGN KEY (agent_id) REFERENCES __schema__.orchestrator_agent(id) DEFERRABLE INITIALLY DEFERRED;
@@ -2649,18 +2584,14 @@ ALTER TABLE ONLY __schema__.orchestrator_modelcall
     ADD CONSTRAINT model_call_message FOREIGN KEY (message_id) REFERENCES __schema__.memory_message(id) ON DELETE SET NULL;
 ALTER TABLE ONLY __schema__.orchestrator_answeroptions
     ADD CONSTRAINT orchestrator_answero_message_id_613b3c15_fk_memory_me FOREIGN KEY (message_id) REFERENCES __schema__.memory_message(id) DEFERRABLE INITIALLY DEFERRED;
-ALTER TABLE ONLY __schema__.orchestrator_notificationrecipient
-    ADD CONSTRAINT orchestrator_notific_member_id_92a19c35_fk_auth_user FOREIGN KEY (member_id) REFERENCES __schema__.auth_user(id) DEFERRABLE INITIALLY DEFERRED;
-ALTER TABLE ONLY __schema__.orchestrator_notification
-    ADD CONSTRAINT orchestrator_notific_recipient_id_0be4a8c3_fk_orchestra FOREIGN KEY (recipient_id) REFERENCES __schema__.orchestrator_notificationrecipient(id) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE ONLY __schema__.orchestrator_questionanswer
     ADD CONSTRAINT orchestrator_questio_question_id_a7353ec0_fk_orchestra FOREIGN KEY (question_id) REFERENCES __schema__.orchestrator_savedquestion(id) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE ONLY __schema__.orchestrator_toolcall
     ADD CONSTRAINT orchestrator_toolcall_message_id_45abe99c_fk_memory_message_id FOREIGN KEY (message_id) REFERENCES __schema__.memory_message(id) DEFERRABLE INITIALLY DEFERRED;
-ALTER TABLE ONLY __schema__.outbox_webhookdelivery
-    ADD CONSTRAINT outbox_webhookdelive_event_id_99d33b33_fk_outbox_ou FOREIGN KEY (event_id) REFERENCES __schema__.outbox_outboxevent(id) DEFERRABLE INITIALLY DEFERRED;
-ALTER TABLE ONLY __schema__.outbox_webhookdelivery
-    ADD CONSTRAINT outbox_webhookdelivery_webhook_id_01e2857b_fk_outbox_webhook_id FOREIGN KEY (webhook_id) REFERENCES __schema__.outbox_webhook(id) DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE ONLY __schema__.outbox_eventdelivery
+    ADD CONSTRAINT outbox_eventdelivery_event_id_29295cc3_fk_outbox_outboxevent_id FOREIGN KEY (event_id) REFERENCES __schema__.outbox_outboxevent(id) DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE ONLY __schema__.outbox_eventdelivery
+    ADD CONSTRAINT outbox_eventdelivery_subscription_id_9c7f4630_fk_outbox_su FOREIGN KEY (subscription_id) REFERENCES __schema__.outbox_subscription(id) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE __schema__.api_apikey ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.api_creation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.audit_accessevent ENABLE ROW LEVEL SECURITY;
@@ -2717,14 +2648,12 @@ ALTER TABLE __schema__.orchestrator_extractioncursor ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_extractionrun ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_modelcall ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_moveofpast ENABLE ROW LEVEL SECURITY;
-ALTER TABLE __schema__.orchestrator_notification ENABLE ROW LEVEL SECURITY;
-ALTER TABLE __schema__.orchestrator_notificationrecipient ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_questionanswer ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_savedquestion ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_toolcall ENABLE ROW LEVEL SECURITY;
+ALTER TABLE __schema__.outbox_eventdelivery ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.outbox_outboxevent ENABLE ROW LEVEL SECURITY;
-ALTER TABLE __schema__.outbox_webhook ENABLE ROW LEVEL SECURITY;
-ALTER TABLE __schema__.outbox_webhookdelivery ENABLE ROW LEVEL SECURITY;
+ALTER TABLE __schema__.outbox_subscription ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON __schema__.api_apikey USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.api_creation USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.audit_accessevent USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
@@ -2781,14 +2710,12 @@ CREATE POLICY tenant_isolation ON __schema__.orchestrator_extractioncursor USING
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_extractionrun USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_modelcall USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_moveofpast USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
-CREATE POLICY tenant_isolation ON __schema__.orchestrator_notification USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
-CREATE POLICY tenant_isolation ON __schema__.orchestrator_notificationrecipient USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_questionanswer USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_savedquestion USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_toolcall USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
+CREATE POLICY tenant_isolation ON __schema__.outbox_eventdelivery USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.outbox_outboxevent USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
-CREATE POLICY tenant_isolation ON __schema__.outbox_webhook USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
-CREATE POLICY tenant_isolation ON __schema__.outbox_webhookdelivery USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
+CREATE POLICY tenant_isolation ON __schema__.outbox_subscription USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 GRANT USAGE ON SCHEMA __schema__ TO konstruct_app;
 REVOKE ALL ON LANGUAGE plpgsql FROM PUBLIC;
 GRANT ALL ON LANGUAGE plpgsql TO konstruct_owner;
@@ -2865,8 +2792,6 @@ GRANT UPDATE(user_id) ON TABLE __schema__.orchestrator_moveofpast TO konstruct_a
 GRANT UPDATE(requested_by) ON TABLE __schema__.orchestrator_moveofpast TO konstruct_app;
 GRANT UPDATE(last_error) ON TABLE __schema__.orchestrator_moveofpast TO konstruct_app;
 GRANT UPDATE(done_at) ON TABLE __schema__.orchestrator_moveofpast TO konstruct_app;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.orchestrator_notification TO konstruct_app;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.orchestrator_notificationrecipient TO konstruct_app;
 GRANT SELECT,INSERT,DELETE ON TABLE __schema__.orchestrator_questionanswer TO konstruct_app;
 GRANT SELECT,INSERT,DELETE ON TABLE __schema__.orchestrator_savedquestion TO konstruct_app;
 GRANT UPDATE(content) ON TABLE __schema__.orchestrator_savedquestion TO konstruct_app;
@@ -2876,6 +2801,6 @@ GRANT UPDATE(decided_at) ON TABLE __schema__.orchestrator_toolcall TO konstruct_
 GRANT UPDATE(decided_by) ON TABLE __schema__.orchestrator_toolcall TO konstruct_app;
 GRANT UPDATE(done_at) ON TABLE __schema__.orchestrator_toolcall TO konstruct_app;
 GRANT UPDATE(result) ON TABLE __schema__.orchestrator_toolcall TO konstruct_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.outbox_eventdelivery TO konstruct_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.outbox_outboxevent TO konstruct_app;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.outbox_webhook TO konstruct_app;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.outbox_webhookdelivery TO konstruct_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.outbox_subscription TO konstruct_app;

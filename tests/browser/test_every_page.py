@@ -7,7 +7,6 @@ and names of users of the tenant are in Hebrew, long, and hostile.
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -41,8 +40,6 @@ from konstruct.orchestrator.models import (
     ExtractionCursor,
     ExtractionRun,
     ModelCall,
-    Notification,
-    NotificationRecipient,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.urls import public, tenant as tenant_urls
@@ -57,7 +54,7 @@ from tenants.audit.models import ListExport, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType
+from tenants.outbox.models import EventType, Subscription
 from tenants.schemas import provisioning
 from tests import database
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser, Visit
@@ -149,13 +146,9 @@ def _fill(tenant: Tenant) -> None:
     SlackMember.objects.create(installation=installation, slack_id="U2", member=person)
     Arrival.objects.create(channel="slack", workspace="T1", key="Ev1", event={"text": HEBREW_TEXT})
     Delivery.objects.create(message=reply, channel="slack", address={"channel": "C1"})
-    recipient = NotificationRecipient.objects.create(
-        destination="mail", email="noa@example.com", events=["escalation_opened"]
+    Subscription.objects.create(
+        target="mail", addresses=["noa@example.com"], types=["escalation.opened", "erasure.done"]
     )
-    Notification.objects.create(
-        recipient=recipient, event="escalation_opened", subject_id=recipient.pk,
-        occurred_at=datetime.now(UTC), **of,
-    )  # fmt: skip
     ModelCall.objects.create(
         agent_id=agent.id, purpose="extraction", model="gpt-0", prompt_tokens=7
     )

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 a28d0fefeb0c197bce674ed14053355a807d8272cf297e6ab062b7d77ba8bd38
+// Written by `make typescript` from docs/openapi.yaml, sha256 46fb5ad81f3e38e0870c80c717f3db1ba32c43c3dccd9804c67285427ac68167
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2331,6 +2331,7 @@ export interface components {
              *     * `message.failed` - The reply to a message failed for good
              *     * `message.closed` - A message was closed without a reply
              *     * `escalation.opened` - A user waits for a person
+             *     * `escalation.waiting` - A message waits for a person
              *     * `escalation.answered` - A person answered a user
              *     * `escalation.resolved` - An escalation was resolved
              *     * `tool_call.waiting` - A tool call waits for consent, or for a program
@@ -2338,8 +2339,10 @@ export interface components {
              *     * `fact.active` - A fact is active
              *     * `fact.superseded` - A fact was superseded by a newer one
              *     * `fact.retracted` - A fact was retracted
+             *     * `erasure.requested` - An erasure was requested
              *     * `erasure.done` - An erasure is done
              *     * `quota.reached` - A quota is at its soft or hard limit
+             *     * `job.failed` - A reply, delivery or other job failed for good
              */
             type: components["schemas"]["EventTypeEnum"];
             /**
@@ -2379,6 +2382,7 @@ export interface components {
          *     * `message.failed` - The reply to a message failed for good
          *     * `message.closed` - A message was closed without a reply
          *     * `escalation.opened` - A user waits for a person
+         *     * `escalation.waiting` - A message waits for a person
          *     * `escalation.answered` - A person answered a user
          *     * `escalation.resolved` - An escalation was resolved
          *     * `tool_call.waiting` - A tool call waits for consent, or for a program
@@ -2386,11 +2390,13 @@ export interface components {
          *     * `fact.active` - A fact is active
          *     * `fact.superseded` - A fact was superseded by a newer one
          *     * `fact.retracted` - A fact was retracted
+         *     * `erasure.requested` - An erasure was requested
          *     * `erasure.done` - An erasure is done
          *     * `quota.reached` - A quota is at its soft or hard limit
+         *     * `job.failed` - A reply, delivery or other job failed for good
          * @enum {string}
          */
-        EventTypeEnum: "message.answered" | "message.failed" | "message.closed" | "escalation.opened" | "escalation.answered" | "escalation.resolved" | "tool_call.waiting" | "fact.proposed" | "fact.active" | "fact.superseded" | "fact.retracted" | "erasure.done" | "quota.reached";
+        EventTypeEnum: "message.answered" | "message.failed" | "message.closed" | "escalation.opened" | "escalation.waiting" | "escalation.answered" | "escalation.resolved" | "tool_call.waiting" | "fact.proposed" | "fact.active" | "fact.superseded" | "fact.retracted" | "erasure.requested" | "erasure.done" | "quota.reached" | "job.failed";
         /** @description Events in their order. */
         Events: {
             /** @description The events after `after`, oldest first. */
@@ -3843,7 +3849,7 @@ export interface components {
             types: components["schemas"]["EventTypeEnum"][];
             /**
              * Include content
-             * @description Whether texts of messages and facts are sent too. Otherwise only ids are.
+             * @description Whether texts are sent too: of messages and facts to programs, and the user's last message to people. Otherwise only ids or a link are.
              */
             includes_content?: boolean;
             /**
@@ -5273,7 +5279,7 @@ export interface components {
             types: components["schemas"]["EventTypeEnum"][];
             /**
              * Include content
-             * @description Whether texts of messages and facts are sent too. Otherwise only ids are.
+             * @description Whether texts are sent too: of messages and facts to programs, and the user's last message to people. Otherwise only ids or a link are.
              */
             includes_content?: boolean;
             /**
@@ -5330,7 +5336,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When the webhook accepted it.
+             * @description When it was sent and accepted.
              */
             delivered_at?: string | null;
         };

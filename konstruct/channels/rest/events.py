@@ -36,25 +36,24 @@ from konstruct.channels.webhooks import (
     READS,
     check_address,
     create_webhook,
-    delete_webhook,
+    delete_subscription,
     document,
-    job_of,
     rotate_secret,
     send_again,
-    state_of,
-    update_webhook,
-    with_jobs,
+    webhooks,
 )
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
+from tenants.models import job_columns
 from tenants.outbox.events import events_after
 from tenants.outbox.models import (
-    WEBHOOKS,
+    NOTIFICATIONS,
+    EventDelivery,
     EventType,
     OutboxEvent,
-    Webhook,
-    WebhookDelivery,
+    Subscription,
+    Target,
 )
 
 MAX_EVENTS = 500
@@ -231,11 +230,12 @@ class WebhookSerializer(serializers.ModelSerializer):
     )
 
     class Meta:
-        model = Webhook
+        model = Subscription
         fields = [
             *("id", "url", "types", "includes_content", "is_active", "description"),
             *("previous_until", "created_at"),
         ]
+        extra_kwargs = {"url": {"required": True, "allow_blank": False}}
 
 
 class NewWebhookSerializer(WebhookSerializer):
@@ -256,14 +256,14 @@ def require_read(request: Request) -> None:
 class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     """Webhooks. Bound keys have no access. Changes need the scopes `read` and `write`."""
 
-    queryset = Webhook.objects.all()
+    queryset = webhooks()
     serializer_class = WebhookSerializer
     ordering = ("created_at", "id")
     subject = "webhook"
 
     @operation(
         Action.CREATE,
-        permission=("outbox.add_webhook", *READS),
+        permission=("outbox.add_subscription", *READS),
         body=WebhookFields,
         returns={201: NewWebhookSerializer},
         errors=(422,),
@@ -282,29 +282,32 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
 
     @operation(
         Action.EDIT,
-        permission=("outbox.change_webhook", *READS),
+        permission=("outbox.change_subscription", *READS),
         body=WebhookChanges,
         errors=(422,),
     )
     def partial_update(self, request: Request, webhook_id: UUID) -> Response:
         """Change a webhook. Events that wait are sent to the new address."""
         require_read(request)
-        webhook = get_object_or_404(Webhook.objects.select_for_update(), pk=webhook_id)
+        webhook = get_object_or_404(webhooks().select_for_update(), pk=webhook_id)
         before = row_state(webhook)
-        return self.changed(update_webhook(webhook, **self.fields), before)
+        for name, value in self.fields.items():
+            setattr(webhook, name, value)
+        webhook.save(update_fields=list(self.fields))
+        return self.changed(webhook, before)
 
     @operation(Action.DELETE, returns={204: None})
     def destroy(self, request: Request, webhook_id: UUID) -> Response:
         """Delete a webhook, with its deliveries."""
-        webhook = get_object_or_404(Webhook.objects.select_for_update(), pk=webhook_id)
+        webhook = get_object_or_404(webhooks().select_for_update(), pk=webhook_id)
         self.log(webhook, before=row_state(webhook))
-        delete_webhook(webhook)
+        delete_subscription(webhook)
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="secret")
     @operation(
         Action.EDIT,
-        permission=("outbox.change_webhook", *READS),
+        permission=("outbox.change_subscription", *READS),
         id="rotate_webhook_secret",
         returns=NewWebhookSerializer,
     )
@@ -314,12 +317,12 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         For a day events are signed by each of the two secrets.
         """
         require_read(request)
-        get_object_or_404(Webhook, pk=webhook_id)
+        get_object_or_404(webhooks(), pk=webhook_id)
         webhook, secret = rotate_secret(webhook_id)
         self.log(webhook)
         return self._with_secret(webhook, secret)
 
-    def _with_secret(self, webhook: Webhook, secret: str, status: int = 200) -> Response:
+    def _with_secret(self, webhook: Subscription, secret: str, status: int = 200) -> Response:
         shown = {**WebhookSerializer(webhook).data, "secret": secret}
         location = self.reverse_action("detail", args=[webhook.pk])
         return Response(shown, status=status, headers={"Location": location})
@@ -328,43 +331,45 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
 class WebhookDeliverySerializer(serializers.ModelSerializer):
     """An event that is, or was, sent to a webhook."""
 
+    webhook_id = serializers.UUIDField(
+        source="subscription_id", read_only=True, help_text="The webhook."
+    )
     type = serializers.CharField(source="event.type", help_text="The type of the event.")
     state = serializers.SerializerMethodField(help_text="waiting, delivered or failed.")
-    attempts = serializers.SerializerMethodField(help_text="Attempts so far, of a waiting one.")
+    attempts = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="Attempts so far, of a waiting one."
+    )
     next_attempt_at = serializers.SerializerMethodField(help_text="When it is sent next.")
     error = serializers.SerializerMethodField(help_text="Why the last attempt failed.")
 
     class Meta:
-        model = WebhookDelivery
+        model = EventDelivery
         fields = [
             *("id", "webhook_id", "event_id", "type", "state", "status", "attempts"),
             *("next_attempt_at", "error", "created_at", "delivered_at"),
         ]
 
-    def get_state(self, delivery: WebhookDelivery) -> str:
+    def get_state(self, delivery: Any) -> str:
         """Return the state in a word."""
-        return state_of(delivery)
+        if delivery.due_at is None:
+            return "delivered"
+        return "waiting" if delivery.failed_at is None else "failed"
 
-    def get_attempts(self, delivery: WebhookDelivery) -> int | None:
-        """Return the number of attempts; None of a delivered event."""
-        job = job_of(delivery)
-        return None if job is None else job.attempts
-
-    def get_next_attempt_at(self, delivery: WebhookDelivery) -> datetime | None:
+    def get_next_attempt_at(self, delivery: Any) -> datetime | None:
         """Return the time of the next attempt."""
-        job = job_of(delivery)
-        return None if job is None or job.failed_at is not None else job.due_at
+        return None if delivery.failed_at else delivery.due_at
 
-    def get_error(self, delivery: WebhookDelivery) -> str | None:
+    def get_error(self, delivery: Any) -> str | None:
         """Return the reason of the last failure."""
-        job = job_of(delivery)
-        return None if job is None else job.last_error or None
+        return delivery.last_error or None
 
 
 class WebhookDeliveryFilter(filters.FilterSet):
     """Filters of the list."""
 
-    webhook_id = filters.Filter(serializers.UUIDField, "Only of this webhook.")
+    webhook_id = filters.Filter(
+        serializers.UUIDField, "Only of this webhook.", lookup="subscription__exact"
+    )
     event_id = filters.Filter(serializers.UUIDField, "Only this event.")
     state = filters.Filter(
         serializers.ChoiceField,
@@ -377,27 +382,27 @@ class WebhookDeliveryFilter(filters.FilterSet):
         """Filter by the state."""
         if value == "delivered":
             return rows.filter(delivered_at__isnull=False)
-        jobs = WEBHOOKS.jobs().filter(key=OuterRef("pk"), failed_at__isnull=value == "waiting")
+        jobs = NOTIFICATIONS.jobs().filter(key=OuterRef("pk"), failed_at__isnull=value == "waiting")
         return rows.filter(Exists(jobs))
 
 
 class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     """Events that are, or were, sent to webhooks. Bound keys have no access."""
 
-    queryset = WebhookDelivery.objects.select_related("event")
+    queryset = (
+        EventDelivery.objects.filter(subscription__target=Target.WEBHOOK)
+        .select_related("event")
+        .annotate(**job_columns(NOTIFICATIONS.name, OuterRef("pk")))
+    )
     serializer_class = WebhookDeliverySerializer
     filterset_class = WebhookDeliveryFilter
     subject = "webhook delivery"
     subjects = "webhook deliveries"
 
-    def paginate_queryset(self, queryset: Any) -> Any:
-        """Return a page of deliveries with their jobs."""
-        return with_jobs(super().paginate_queryset(queryset) or [])
-
     @action(detail=True, methods=["post"], url_path="retry")
     @operation(
         Action.RETRY,
-        permission="outbox.change_webhookdelivery",
+        permission="outbox.change_eventdelivery",
         id="retry_webhook_delivery",
         returns=WebhookDeliverySerializer,
     )
@@ -407,7 +412,7 @@ class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         delivery = self.get_object()
         send_again(delivery)
         self.log(delivery)
-        return Response(self.document(WebhookDelivery.objects.get(pk=delivery.pk)))
+        return Response(self.document(self.get_queryset().get(pk=delivery.pk)))
 
 
 router = SimpleRouter(use_regex_path=False)

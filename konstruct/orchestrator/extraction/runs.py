@@ -26,8 +26,7 @@ from konstruct.orchestrator.models import (
     FactReview,
     RunState,
 )
-from konstruct.orchestrator.notifications import notify_of_reviews
-from memory.facts import Author, Outcome, Quote, lifecycle as facts, record_candidate
+from memory.facts import Author, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction
 from tenants.audit.people import hold_people, time_zone_of
@@ -263,8 +262,6 @@ def record(
         {"id": refusal.id, "fact": refusal.fact, "outcome": "refused", "reason": refusal.reason}
         for refusal in all_refused
     ]
-    if counts[Outcome.PROPOSED]:
-        notify_of_reviews()
     run.candidates = documents
     run.result = {
         **run.result,

@@ -28,7 +28,6 @@ from konstruct.orchestrator.messages import (
     lock_windows,
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.notifications import notify
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
@@ -292,8 +291,8 @@ def open_escalation(
         for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):
             # It is not held if a worker answers it at this moment.
             replies.hold(konstruct_message(pending.message), HeldFor.PERSON)
-        notify(escalation.pk)
-        record_event(EventType.ESCALATION_OPENED, escalation.pk, about=thread)
+        for event in (EventType.ESCALATION_OPENED, EventType.ESCALATION_WAITING):
+            record_event(event, escalation.pk, about=thread)
     return escalation, True
 
 
@@ -326,7 +325,7 @@ def hold_for_person(message: KonstructMessage) -> bool:
         if escalation is None:
             return False
         replies.hold(message, HeldFor.PERSON)
-        notify(escalation.pk)
+        record_event(EventType.ESCALATION_WAITING, escalation.pk, about=message)
     return True
 
 

@@ -20,7 +20,6 @@ from django.db.models import Q, QuerySet
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import ChannelIdentity
-from konstruct.orchestrator.notifications import notify
 from konstruct.strict_json import read_json
 from memory.arguments import id_argument, text_argument
 from memory.exceptions import InvalidArgument
@@ -34,6 +33,8 @@ from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
 from tenants.jobs import owner_kind
 from tenants.models import Tenant
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.signatures import is_signed, signature
 
 ERASURES = owner_kind("erasure")
@@ -173,7 +174,7 @@ def request_erasure(
         )
         if is_new:
             ERASURES.enqueue(request.pk)
-            notify(request.pk)
+            record_event(EventType.ERASURE_REQUESTED, request.pk)
         record_access(
             Action.ERASE,
             "person",
@@ -229,7 +230,7 @@ def request_message_erasure(
         with transaction.atomic():
             request = MessageErasure.objects.create(**target, **details)
             MESSAGE_ERASURES.enqueue(request.pk)
-            notify(request.pk)
+            record_event(EventType.ERASURE_REQUESTED, request.pk)
     except IntegrityError:
         existing = MessageErasure.objects.filter(**target, done_at__isnull=True).first()
         if existing is None:

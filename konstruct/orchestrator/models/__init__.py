@@ -19,12 +19,6 @@ from konstruct.orchestrator.models.extraction import (
     RunState,
 )
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
-from konstruct.orchestrator.models.notifications import (
-    Destination,
-    Event,
-    Notification,
-    NotificationRecipient,
-)
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.tool_calls import AnswerOptions, ToolCall
 from konstruct.orchestrator.models.usage import DailyActivity, DailyUsage

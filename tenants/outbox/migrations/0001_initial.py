@@ -1,4 +1,4 @@
-"""Outbox: events for programs, webhooks and their deliveries, each table with its policy and grants."""
+"""Outbox: events for programs, their subscriptions and deliveries, each table with its policy and grants."""
 
 import uuid
 
@@ -14,8 +14,8 @@ from tenants.operations import CommentOnTables, protect_tables
 # What the application may do besides SELECT.
 PRIVILEGES = {
     "outbox_outboxevent": ["INSERT", "UPDATE", "DELETE"],
-    "outbox_webhook": ["INSERT", "UPDATE", "DELETE"],
-    "outbox_webhookdelivery": ["INSERT", "UPDATE", "DELETE"],
+    "outbox_subscription": ["INSERT", "UPDATE", "DELETE"],
+    "outbox_eventdelivery": ["INSERT", "UPDATE", "DELETE"],
 }
 
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Webhook",
+            name="Subscription",
             fields=[
                 (
                     "tenant_id",
@@ -45,11 +45,65 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "target",
+                    models.TextField(
+                        choices=[
+                            ("webhook", "program"),
+                            ("mail", "mail"),
+                            ("slack", "Slack channel"),
+                        ],
+                        db_default="webhook",
+                        default="webhook",
+                        help_text="Where events are sent.",
+                        verbose_name="destination",
+                    ),
+                ),
+                (
                     "url",
                     models.URLField(
+                        blank=True,
+                        db_default="",
+                        default="",
                         help_text="Address of the program. It gets a POST for each event.",
                         max_length=2000,
                         verbose_name="URL",
+                    ),
+                ),
+                (
+                    "addresses",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.EmailField(max_length=254),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=django.contrib.postgres.fields.ArrayField(
+                                base_field=models.EmailField(max_length=254), size=None
+                            ),
+                        ),
+                        default=list,
+                        help_text="Mail addresses, separated by commas. A deactivated member of the team gets no mail.",
+                        size=20,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Slack's id of a connected workspace.",
+                        max_length=50,
+                    ),
+                ),
+                (
+                    "slack_channel",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
+                        max_length=50,
+                        verbose_name="Slack channel",
                     ),
                 ),
                 (
@@ -59,11 +113,9 @@ class Migration(migrations.Migration):
                             choices=[
                                 ("message.answered", "A message was answered"),
                                 ("message.failed", "The reply to a message failed for good"),
-                                (
-                                    "message.closed",
-                                    "A message was closed without a reply",
-                                ),
+                                ("message.closed", "A message was closed without a reply"),
                                 ("escalation.opened", "A user waits for a person"),
+                                ("escalation.waiting", "A message waits for a person"),
                                 ("escalation.answered", "A person answered a user"),
                                 ("escalation.resolved", "An escalation was resolved"),
                                 (
@@ -74,8 +126,10 @@ class Migration(migrations.Migration):
                                 ("fact.active", "A fact is active"),
                                 ("fact.superseded", "A fact was superseded by a newer one"),
                                 ("fact.retracted", "A fact was retracted"),
+                                ("erasure.requested", "An erasure was requested"),
                                 ("erasure.done", "An erasure is done"),
                                 ("quota.reached", "A quota is at its soft or hard limit"),
+                                ("job.failed", "A reply, delivery or other job failed for good"),
                             ]
                         ),
                         blank=True,
@@ -96,8 +150,26 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Whether texts of messages and facts are sent too. Otherwise only ids are.",
+                        help_text="Whether texts are sent too: of messages and facts to programs, and the user's last message to people. Otherwise only ids or a link are.",
                         verbose_name="include content",
+                    ),
+                ),
+                (
+                    "wait_minutes",
+                    models.PositiveIntegerField(
+                        db_default=15,
+                        default=15,
+                        help_text="Maximum wait in minutes: of a message for a person, of a tool call for consent, of an erasure for its end. People are notified of what waits longer.",
+                        verbose_name="maximum wait in minutes",
+                    ),
+                ),
+                (
+                    "review_threshold",
+                    models.PositiveIntegerField(
+                        db_default=20,
+                        default=20,
+                        help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
+                        verbose_name="proposed facts",
                     ),
                 ),
                 (
@@ -115,7 +187,16 @@ class Migration(migrations.Migration):
                         blank=True, db_default="", default="", help_text="What the program does."
                     ),
                 ),
-                ("secret", models.TextField(editable=False, help_text="The secret, encrypted.")),
+                (
+                    "secret",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="The secret, encrypted.",
+                    ),
+                ),
                 (
                     "previous_secret",
                     models.TextField(
@@ -145,8 +226,35 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "webhook",
+                "verbose_name": "subscription",
+                "verbose_name_plural": "notifications and webhooks",
                 "ordering": ["created_at", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("target", "webhook"),
+                                models.Q(("url", ""), _negated=True),
+                                models.Q(("secret", ""), _negated=True),
+                            ),
+                            models.Q(("addresses__len__gte", 1), ("target", "mail")),
+                            models.Q(
+                                ("target", "slack"),
+                                models.Q(("workspace", ""), _negated=True),
+                                models.Q(("slack_channel", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="subscription_target",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("wait_minutes__range", (1, 10080)),
+                            ("review_threshold__range", (1, 10000)),
+                        ),
+                        name="subscription_limits",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -185,6 +293,7 @@ class Migration(migrations.Migration):
                             ("message.failed", "The reply to a message failed for good"),
                             ("message.closed", "A message was closed without a reply"),
                             ("escalation.opened", "A user waits for a person"),
+                            ("escalation.waiting", "A message waits for a person"),
                             ("escalation.answered", "A person answered a user"),
                             ("escalation.resolved", "An escalation was resolved"),
                             (
@@ -195,8 +304,10 @@ class Migration(migrations.Migration):
                             ("fact.active", "A fact is active"),
                             ("fact.superseded", "A fact was superseded by a newer one"),
                             ("fact.retracted", "A fact was retracted"),
+                            ("erasure.requested", "An erasure was requested"),
                             ("erasure.done", "An erasure is done"),
                             ("quota.reached", "A quota is at its soft or hard limit"),
+                            ("job.failed", "A reply, delivery or other job failed for good"),
                         ],
                         help_text="The type.",
                     ),
@@ -261,7 +372,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="WebhookDelivery",
+            name="EventDelivery",
             fields=[
                 (
                     "tenant_id",
@@ -295,7 +406,7 @@ class Migration(migrations.Migration):
                 (
                     "delivered_at",
                     models.DateTimeField(
-                        blank=True, help_text="When the webhook accepted it.", null=True
+                        blank=True, help_text="When it was sent and accepted.", null=True
                     ),
                 ),
                 (
@@ -308,22 +419,29 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "webhook",
+                    "subscription",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="The webhook.",
+                        help_text="The webhook, the mail addresses or the Slack channel.",
                         on_delete=django.db.models.deletion.CASCADE,
-                        to="outbox.webhook",
+                        to="outbox.subscription",
+                        verbose_name="recipient",
                     ),
                 ),
             ],
             options={
-                "verbose_name": "webhook delivery",
-                "verbose_name_plural": "webhook deliveries",
+                "verbose_name": "sent event",
                 "ordering": ["-created_at", "id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("subscription", "event"), name="event_delivery_once"
+                    )
+                ],
                 "indexes": [
-                    models.Index(fields=["webhook", "-created_at"], name="webhook_delivery_newest"),
-                    models.Index(fields=["-created_at", "id"], name="webhook_delivery_all"),
+                    models.Index(
+                        fields=["subscription", "-created_at"], name="event_delivery_newest"
+                    ),
+                    models.Index(fields=["-created_at", "id"], name="event_delivery_all"),
                 ],
             },
         ),
@@ -331,8 +449,8 @@ class Migration(migrations.Migration):
         CommentOnTables(
             tables={
                 "OutboxEvent": "An event, written in the transaction of its change. It has ids, and no content.",
-                "Webhook": "An address of a program that gets events, signed by its secret.",
-                "WebhookDelivery": "An event for a webhook. Until it is delivered or given up, it has a job with its id.",
+                "Subscription": "Types of events that are sent to a program, by mail, or to a Slack channel.",
+                "EventDelivery": "An event for a subscription. Until it is delivered, it has a job with its id.",
             },
         ),
     ]

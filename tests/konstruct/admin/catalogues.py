@@ -176,7 +176,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from konstruct.admin.memory.sources import REASONS, SIGNALS
     from konstruct.api.models import KeyScope
     from konstruct.orchestrator.extraction import checks
-    from konstruct.orchestrator.models import Escalation, Event, ModelTier
+    from konstruct.orchestrator.models import Escalation, ModelTier
     from konstruct.orchestrator.runner import PURPOSES
     from memory.facts import lifecycle
     from memory.models import Role
@@ -185,8 +185,9 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from tenants.audit.models import Action
     from tenants.audit.roles import ROLE_DESCRIPTIONS
     from tenants.jobs import KINDS
+    from tenants.outbox.models import EventType
 
-    for choices in (KeyScope, Event, FactAction, Action):
+    for choices in (KeyScope, EventType, FactAction, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)
     doubts = (
         *(checks.INFERRED, checks.UNVERIFIED, checks.CONFLICT, checks.ALL),

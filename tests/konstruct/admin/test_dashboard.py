@@ -14,7 +14,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent, Escalation, NotificationRecipient
+from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
 from tenants.admin.sites import tenant_site
@@ -22,6 +22,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
+from tenants.outbox.models import Subscription
 from tests.konstruct.conftest import Browser, Program
 
 TODAY = "/admin/"
@@ -75,12 +76,12 @@ def test_today_warns_where_no_one_is_notified_of_an_escalation(
 ) -> None:
     warning = "Escalations have no notification recipient."
     assert warning in admin.get(TODAY).text
-    reader = browser(pending_a.tenant, "view_escalation", "view_notificationrecipient")
+    reader = browser(pending_a.tenant, "view_escalation", "view_subscription")
     assert warning not in reader.get(TODAY).text
     settings.EMAIL_HOST = "mail.example.com"
     with tenant_scope(pending_a.tenant.id):
-        NotificationRecipient.objects.create(
-            destination="mail", email="eva@example.com", events=["escalation_opened"]
+        Subscription.objects.create(
+            target="mail", addresses=["eva@example.com"], types=["escalation.opened"]
         )
     assert warning not in admin.get(TODAY).text
 
@@ -185,11 +186,11 @@ def test_an_invalid_range_of_days_is_ignored(
     assert admin.get(f"/admin/activity/{query}").status_code == 200
 
 
-def test_the_menu_has_fourteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
+def test_the_menu_has_thirteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
     page = admin.get("/admin/")
     groups = page.context["sidebar_navigation"]
     assert [str(group["title"]) for group in groups] == ["Work", "", "Settings"]
-    assert sum(len(group["items"]) for group in groups) == 14
+    assert sum(len(group["items"]) for group in groups) == 13
 
 
 def test_every_list_is_in_the_menu_or_in_records() -> None:

@@ -11,12 +11,13 @@ from django.db.models import Model
 from django.test import Client
 
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.models import Agent, Escalation, NotificationRecipient, SavedQuestion
+from konstruct.orchestrator.models import Agent, Escalation, SavedQuestion
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.admin.recorded_admin import ROW_ID, VERSION
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tenants.outbox.models import Subscription
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Browser, Program
 
@@ -103,12 +104,12 @@ def test_second_of_two_concurrent_saves_is_refused(program_a: Program, browser: 
 
 KEY = {"name": "billing", "scopes": ["read"]}
 RECIPIENT = {
-    "destination": "mail", "email": "desk@example.org", "events": ["erasure_due"],
+    "target": "mail", "addresses": "desk@example.org", "types": ["erasure.requested"],
     "wait_minutes": "10", "review_threshold": "5", "is_active": "on",
 }  # fmt: skip
 FORMS: list[tuple[type[Model], str, dict[str, Any], int]] = [
     (ApiKey, "/admin/api/apikey/add/", KEY, 200),
-    (NotificationRecipient, "/admin/orchestrator/notificationrecipient/add/", RECIPIENT, 302),
+    (Subscription, "/admin/outbox/subscription/add/", RECIPIENT, 302),
     (SavedQuestion, "/admin/agents/{agent}/try/", {"content": "Who are you?", "do": "save"}, 302),
 ]
 

@@ -36,7 +36,7 @@ from memory.models.facts import AuthorKind
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType, WebhookDelivery
+from tenants.outbox.models import EventDelivery, EventType
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
 from tests.memory.recall_traces import fact_of, hit_of, store_trace
@@ -170,7 +170,7 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             for number in (1, 2)
         ]
         record_event(EventType.FACT_ACTIVE, fact, agent_id=program.agent.id, user_id="vera")
-        delivery = WebhookDelivery.objects.values_list("pk", flat=True)[0]
+        delivery = EventDelivery.objects.values_list("pk", flat=True)[0]
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,

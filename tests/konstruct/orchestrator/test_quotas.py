@@ -15,25 +15,21 @@ from langgraph.checkpoint.base import empty_checkpoint
 from konstruct.api.auth.keys import issue_key, roll_key
 from konstruct.orchestrator import pipeline, usage
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
-from konstruct.orchestrator.models import (
-    CallOutcome,
-    DailyUsage,
-    Event,
-    Notification,
-    NotificationRecipient,
-)
+from konstruct.orchestrator.models import CallOutcome, DailyUsage
 from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, next_month, set_limits
 from tenants.management.base import UsageError
-from tenants.models import Job, OperatorEvent, Tenant
-from tenants.outbox.models import EventType, OutboxEvent
+from tenants.models import OperatorEvent, Tenant
+from tenants.outbox.models import EventType, OutboxEvent, Subscription
+from tests.jobs import work
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.metered import counts_of_month, metered_call
 from tests.servers.llm import LLMServer
+from tests.servers.mail import MailServer
 
 FACTS = "/api/v1/facts/"
 DAY = timedelta(days=1)
@@ -310,26 +306,22 @@ def test_requests_have_a_limit_of_their_own(program_a: Program, settings: Any) -
     assert statuses == {200, 429}
 
 
-def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
-    from konstruct.channels.notifications import checks
-
+def test_the_team_is_notified_once_of_each_limit(program_a: Program, mail: MailServer) -> None:
     limit(program_a, Quota.MESSAGES, soft=1, hard=2)
     with tenant_scope(program_a.tenant.id):
-        NotificationRecipient.objects.create(
-            destination="mail", email="ops@example.com", events=[Event.QUOTA_REACHED]
+        Subscription.objects.create(
+            target="mail", addresses=["ops@example.com"], types=[EventType.QUOTA_REACHED]
         )
     program_a.send("One")
     for _ in range(2):
         measure(program_a)
-        with tenant_scope(program_a.tenant.id):
-            checks.check_row(program_a.tenant.id)
-            assert Notification.objects.count() == 1
+        work("notification")
+        assert len(mail.mails) == 1
     program_a.send("Two")
     assert measure(program_a)["reached"]["messages"]["level"] == "hard"
-    with tenant_scope(program_a.tenant.id):
-        assert Job.objects.filter(kind="notification_look").exists()
-        checks.check_row(program_a.tenant.id)
-        assert Notification.objects.count() == 2
+    work("notification")
+    assert "nearly used up" in mail.mails[0]["Subject"]
+    assert "is used up" in mail.mails[1]["Subject"]
 
 
 def test_a_tenant_that_fails_is_left_to_the_next_run(

@@ -189,8 +189,8 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "memory.FactEvidence.source_digest",
         "memory.MemoryEntry.content_digest",
         "orchestrator.ExtractionRun.prompt_digest",
-        "outbox.Webhook.previous_secret",
-        "outbox.Webhook.secret",
+        "outbox.Subscription.previous_secret",
+        "outbox.Subscription.secret",
     }
 
 

@@ -527,6 +527,7 @@ class Event(TypedDict):
         "message.failed",
         "message.closed",
         "escalation.opened",
+        "escalation.waiting",
         "escalation.answered",
         "escalation.resolved",
         "tool_call.waiting",
@@ -534,8 +535,10 @@ class Event(TypedDict):
         "fact.active",
         "fact.superseded",
         "fact.retracted",
+        "erasure.requested",
         "erasure.done",
         "quota.reached",
+        "job.failed",
     ]
     """The type."""
     timestamp: str
@@ -1189,6 +1192,7 @@ class NewWebhook(TypedDict):
             "message.failed",
             "message.closed",
             "escalation.opened",
+            "escalation.waiting",
             "escalation.answered",
             "escalation.resolved",
             "tool_call.waiting",
@@ -1196,13 +1200,16 @@ class NewWebhook(TypedDict):
             "fact.active",
             "fact.superseded",
             "fact.retracted",
+            "erasure.requested",
             "erasure.done",
             "quota.reached",
+            "job.failed",
         ]
     ]
     """Types of events that are sent. Empty: all."""
     includes_content: NotRequired[bool]
-    """Whether texts of messages and facts are sent too. Otherwise only ids are."""
+    """Whether texts are sent too: of messages and facts to programs, and the user's last
+    message to people. Otherwise only ids or a link are."""
     is_active: NotRequired[bool]
     """Whether events are sent."""
     description: NotRequired[str]
@@ -1923,6 +1930,7 @@ class Webhook(TypedDict):
             "message.failed",
             "message.closed",
             "escalation.opened",
+            "escalation.waiting",
             "escalation.answered",
             "escalation.resolved",
             "tool_call.waiting",
@@ -1930,13 +1938,16 @@ class Webhook(TypedDict):
             "fact.active",
             "fact.superseded",
             "fact.retracted",
+            "erasure.requested",
             "erasure.done",
             "quota.reached",
+            "job.failed",
         ]
     ]
     """Types of events that are sent. Empty: all."""
     includes_content: NotRequired[bool]
-    """Whether texts of messages and facts are sent too. Otherwise only ids are."""
+    """Whether texts are sent too: of messages and facts to programs, and the user's last
+    message to people. Otherwise only ids or a link are."""
     is_active: NotRequired[bool]
     """Whether events are sent."""
     description: NotRequired[str]
@@ -1970,7 +1981,7 @@ class WebhookDelivery(TypedDict):
     created_at: str
     """When it was enqueued."""
     delivered_at: NotRequired[str | None]
-    """When the webhook accepted it."""
+    """When it was sent and accepted."""
 
 
 class Window(TypedDict):

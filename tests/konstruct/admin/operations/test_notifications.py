@@ -7,29 +7,30 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from konstruct.channels.models import SlackMember
-from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.slack.installations import connect
-from konstruct.orchestrator.models import Event, Notification, NotificationRecipient
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tenants.outbox.events import record_event
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, Subscription
 from tests.konstruct.conftest import Browser, Program
 from tests.servers.mail import MailServer
 
-RECIPIENTS = "/admin/orchestrator/notificationrecipient/"
-NOTIFICATIONS_PAGE = "/admin/orchestrator/notification/"
+RECIPIENTS = "/admin/outbox/subscription/"
+SENT = "/admin/outbox/eventdelivery/"
 ACCOUNTS = "/admin/channels/slackmember/"
 FORM = {
-    "destination": "mail",
-    "member": "",
-    "email": "eva@example.com",
+    "target": "mail",
+    "url": "",
+    "description": "",
+    "addresses": "eva@example.com, olga@example.com",
     "workspace": "",
     "slack_channel": "",
-    "events": list(Event.values),
+    "types": ["escalation.opened", "erasure.done"],
     "wait_minutes": "15",
     "review_threshold": "20",
     "is_active": "on",
 }
-SLACK = {"destination": "slack", "email": "", "workspace": "T1", "slack_channel": "C024BE7LR"}
+SLACK = {"target": "slack", "addresses": "", "workspace": "T1", "slack_channel": "C024BE7LR"}
 
 
 def install(program: Program) -> None:
@@ -44,9 +45,9 @@ def install(program: Program) -> None:
     )
 
 
-def recipients(program: Program) -> list[NotificationRecipient]:
+def recipients(program: Program) -> list[Subscription]:
     with tenant_scope(program.tenant.id):
-        return list(NotificationRecipient.objects.order_by("created_at"))
+        return list(Subscription.objects.order_by("created_at"))
 
 
 def test_changes_and_tests_of_a_recipient_are_recorded(
@@ -57,17 +58,17 @@ def test_changes_and_tests_of_a_recipient_are_recorded(
     assert recipients(program_b) == []
     page = admin.get(RECIPIENTS).text
     assert "eva@example.com" in page
-    assert "everything" in page
+    assert "A user waits for a person; An erasure is done" in page
     selected = {"action": "send_test", "_selected_action": [str(row.pk)]}
     page = admin.post(RECIPIENTS, selected, follow=True).text
-    assert "A test was sent to eva@example.com." in page
-    assert mail.recipients == [["eva@example.com"]]
+    assert "A test was sent to eva@example.com, olga@example.com." in page
+    assert mail.recipients == [["eva@example.com"], ["olga@example.com"]]
     admin.post(f"{RECIPIENTS}{row.pk}/change/", {**FORM, "wait_minutes": "30"})
     assert recipients(program_a)[0].wait_minutes == 30
     admin.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
     assert recipients(program_a) == []
     with tenant_scope(program_a.tenant.id):
-        logged = AccessEvent.objects.filter(subject="notification recipient").order_by("id")
+        logged = AccessEvent.objects.filter(subject="subscription").order_by("id")
         done = [event.action for event in logged if event.action not in ("list", "view")]
     assert done == ["create", "send", "edit", "delete"]
 
@@ -79,7 +80,10 @@ def test_failed_test_of_a_recipient_shows_the_reason(
     mail.answers = ["550 no such user"]
     selected = {"action": "send_test", "_selected_action": [str(recipients(program_a)[0].pk)]}
     page = admin.post(RECIPIENTS, selected, follow=True).text
-    assert "eva@example.com: The mail server refused the mail with the code 550." in page
+    assert (
+        "eva@example.com, olga@example.com: The mail server refused the mail with the code 550."
+        in page
+    )
 
 
 def test_without_mail_the_form_warns(program_a: Program, admin: Client, settings: Any) -> None:
@@ -92,15 +96,16 @@ def test_without_mail_the_form_warns(program_a: Program, admin: Client, settings
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        ({"destination": "member"}, "Choose the member of the team."),
-        ({"email": ""}, "Give the address."),
-        ({"email": "eva"}, "Enter a valid email address."),
-        ({"email": "eva@example.com\r\nBcc: all@example.com"}, "Enter a valid email address."),
+        ({"target": "webhook"}, "Give the URL."),
+        ({"target": "pigeon"}, "pigeon is not one of the available choices"),
+        ({"addresses": ""}, "Give the address."),
+        ({"addresses": "eva"}, "Enter a valid email address."),
+        ({"addresses": "eva@example.com\r\nBcc: all@example.com"}, "Enter a valid email address."),
+        ({"addresses": ",".join(f"a{n}@example.com" for n in range(21))}, "no more than 20"),
         ({**SLACK, "workspace": ""}, "Choose a connected workspace."),
         ({**SLACK, "workspace": "T9"}, "T9 is not one of the available choices"),
         ({**SLACK, "slack_channel": "#general"}, "is not the id of a Slack channel"),
-        ({"events": []}, "This field is required."),
-        ({"events": ["all"]}, "all is not one of the available choices"),
+        ({"types": ["all"]}, "all is not one of the available choices"),
         ({"wait_minutes": "0"}, "wait_minutes"),
         ({"wait_minutes": "99999999"}, "wait_minutes"),
         ({"review_threshold": "0"}, "review_threshold"),
@@ -117,24 +122,11 @@ def test_invalid_recipient_is_refused(
     assert recipients(program_a) == []
 
 
-def test_a_member_without_an_address_is_refused(program_a: Program, admin: Client) -> None:
-    with tenant_scope(program_a.tenant.id):
-        eva = User.objects.create_user("eva")
-    changed = {**FORM, "destination": "member", "member": str(eva.pk)}
-    assert "eva has no mail address" in admin.post(f"{RECIPIENTS}add/", changed).text
-    with tenant_scope(program_a.tenant.id):
-        User.objects.filter(pk=eva.pk).update(email="eva@example.com")
-    admin.post(f"{RECIPIENTS}add/", changed)
-    (row,) = recipients(program_a)
-    # Input for another destination is not stored.
-    assert (row.member_id, row.email) == (eva.pk, "")
-
-
 def test_a_slack_channel_of_a_connected_workspace(program_a: Program, admin: Client) -> None:
     install(program_a)
     admin.post(f"{RECIPIENTS}add/", {**FORM, **SLACK})
     (row,) = recipients(program_a)
-    assert (row.workspace, row.slack_channel, row.email) == ("T1", "C024BE7LR", "")
+    assert (row.workspace, row.slack_channel, row.addresses) == ("T1", "C024BE7LR", [])
 
 
 def test_an_auditor_sees_recipients_and_changes_none(
@@ -142,7 +134,7 @@ def test_an_auditor_sees_recipients_and_changes_none(
 ) -> None:
     browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
-    auditor = browser(program_a.tenant, "view_notificationrecipient", "view_notification")
+    auditor = browser(program_a.tenant, "view_subscription")
     assert "eva@example.com" in auditor.get(RECIPIENTS).text
     assert auditor.get(f"{RECIPIENTS}add/").status_code == 403
     assert auditor.post(f"{RECIPIENTS}{row.pk}/change/", FORM).status_code == 403
@@ -171,22 +163,16 @@ def test_notifications_are_listed_and_failed_ones_retried(
     admin.post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
     with tenant_scope(program_a.tenant.id):
-        notification = Notification.objects.create(
-            recipient=row,
-            event=Event.ESCALATION_OPENED,
-            subject_id=row.pk,
-            agent_id=program_a.agent.pk,
-            user_id="maria",
-            occurred_at=row.created_at,
-        )
-        NOTIFICATIONS.enqueue(notification.pk)
-        NOTIFICATIONS.give_up(notification.pk, code="refused", reason="The server refused it.")
-    page = admin.get(f"{NOTIFICATIONS_PAGE}?state=failed").text
+        record_event(EventType.ESCALATION_OPENED, row.pk, user_id="maria")
+        sent = EventDelivery.objects.get()
+        NOTIFICATIONS.give_up(sent.pk, code="refused", reason="The server refused it.")
+    page = admin.get(f"{SENT}?state=failed").text
     for text in ("A user waits for a person", "maria", "The server refused it."):
         assert text in page
-    admin.post(NOTIFICATIONS_PAGE, {"action": "retry", "_selected_action": [str(notification.pk)]})
+    admin.post(SENT, {"action": "retry", "_selected_action": [str(sent.pk)]})
     with tenant_scope(program_a.tenant.id):
         assert not NOTIFICATIONS.jobs().failed().exists()
+        assert sent.subscription_id == row.pk
 
 
 def test_slack_accounts_are_added_by_id_and_of_superusers_by_superusers(

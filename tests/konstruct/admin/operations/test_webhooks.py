@@ -10,18 +10,26 @@ from django.test import Client
 from tenants.audit.models import AccessEvent, Action
 from tenants.context import tenant_scope
 from tenants.outbox.events import record_event
-from tenants.outbox.models import WEBHOOKS, EventType, Webhook, WebhookDelivery
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, Subscription
 from tests.jobs import work
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
-WEBHOOKS_PAGE = "/admin/outbox/webhook/"
-DELIVERIES = "/admin/outbox/webhookdelivery/"
+WEBHOOKS_PAGE = "/admin/outbox/subscription/"
+DELIVERIES = "/admin/outbox/eventdelivery/"
 SECRET = re.compile(r"whsec_[\w+/=]+")
 
 
 def create(admin: Client, url: str = "https://hooks.example.com/in", **fields: Any) -> Any:
-    form = {"url": url, "types": ["erasure.done"], "is_active": "on", **fields}
+    form = {
+        "target": "webhook",
+        "url": url,
+        "types": ["erasure.done"],
+        "is_active": "on",
+        "wait_minutes": "15",
+        "review_threshold": "20",
+        **fields,
+    }
     return admin.post(f"{WEBHOOKS_PAGE}add/", form, follow=True)
 
 
@@ -29,7 +37,7 @@ def test_a_secret_is_shown_once_and_rotated(program_a: Program, admin: Client) -
     first = SECRET.search(create(admin).content.decode())
     assert first is not None
     with tenant_scope(program_a.tenant.id):
-        webhook = Webhook.objects.get()
+        webhook = Subscription.objects.get()
     assert (webhook.url, webhook.types) == ("https://hooks.example.com/in", ["erasure.done"])
     for page in (WEBHOOKS_PAGE, f"{WEBHOOKS_PAGE}{webhook.pk}/change/"):
         text = admin.get(page).text
@@ -57,7 +65,7 @@ def test_a_refused_url_is_an_error_of_the_form(program_a: Program, admin: Client
     assert page.status_code == 200
     assert "errorlist" in page.text or "must begin" in page.text or "is not a URL" in page.text
     with tenant_scope(program_a.tenant.id):
-        assert not Webhook.objects.exists()
+        assert not Subscription.objects.exists()
 
 
 def test_deliveries_are_listed_retried_and_sent_again(
@@ -69,23 +77,23 @@ def test_deliveries_are_listed_retried_and_sent_again(
         receiver.answers = [Answer("", 410)]
         with tenant_scope(program_a.tenant.id):
             record_event(EventType.ERASURE_DONE, UUID(int=1))
-            delivery = WebhookDelivery.objects.get()
-        work("webhook")
+            delivery = EventDelivery.objects.get()
+        work("notification")
         assert "answered 410" in admin.get(DELIVERIES).text
         admin.post(DELIVERIES, {"action": "retry", "_selected_action": [str(delivery.pk)]})
-        work("webhook")
+        work("notification")
         assert "delivered" in admin.get(DELIVERIES).text
         admin.post(DELIVERIES, {"action": "send_again", "_selected_action": [str(delivery.pk)]})
-        work("webhook")
+        work("notification")
         assert len(receiver.requests) == 3
     assert "An erasure is done" in admin.get("/admin/outbox/outboxevent/").text
     with tenant_scope(program_a.tenant.id):
-        webhook = Webhook.objects.get()
+        webhook = Subscription.objects.get()
         record_event(EventType.ERASURE_DONE, UUID(int=2))
     admin.post(f"{WEBHOOKS_PAGE}{webhook.pk}/delete/", {"post": "yes"})
     with tenant_scope(program_a.tenant.id):
-        assert not WebhookDelivery.objects.exists()
-        assert not WEBHOOKS.jobs().exists()
+        assert not EventDelivery.objects.exists()
+        assert not NOTIFICATIONS.jobs().exists()
         deleted = AccessEvent.objects.get(action=Action.DELETE)
-    assert (deleted.subject, deleted.subject_id) == ("webhook", str(webhook.pk))
+    assert (deleted.subject, deleted.subject_id) == ("subscription", str(webhook.pk))
     assert deleted.detail["before"]["is_active"] is True

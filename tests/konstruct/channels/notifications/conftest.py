@@ -8,13 +8,14 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
-from konstruct.channels.notifications.sending import send
+from konstruct.channels.notifications import OPEN_TYPES, send_open
+from konstruct.channels.webhooks import send
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.models import Agent, Event, NotificationRecipient, PendingReply
-from konstruct.orchestrator.notifications import notify_of_all_open
+from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from tenants import transaction
 from tenants.context import tenant_scope
+from tenants.outbox.models import NOTIFICATIONS, EventType, Subscription
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer
@@ -38,23 +39,24 @@ def team(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[P
         yield program_a
 
 
-def recipient(**fields: Any) -> NotificationRecipient:
-    """Add a recipient of all events to the current tenant."""
+def recipient(**fields: Any) -> Subscription:
+    """Add a recipient of events that a person has to act on to the current tenant."""
     values = {
-        "destination": "mail",
-        "email": "eva@example.com",
-        "events": Event.values,
+        "target": "mail",
+        "addresses": ["eva@example.com"],
+        "types": [*OPEN_TYPES, EventType.JOB_FAILED],
         **fields,
     }
-    row = NotificationRecipient.objects.create(**values)
+    with transaction.atomic():
+        row = Subscription.objects.create(**values)
+        send_open(row)
     row.refresh_from_db()
-    notify_of_all_open()
     return row
 
 
-def slack_recipient(**fields: Any) -> NotificationRecipient:
+def slack_recipient(**fields: Any) -> Subscription:
     """Add the Slack channel C9 of the workspace T1 as a recipient."""
-    return recipient(destination="slack", email="", workspace="T1", slack_channel="C9", **fields)
+    return recipient(target="slack", addresses=[], workspace="T1", slack_channel="C9", **fields)
 
 
 def member(slack_id: str = "U7", *permissions: str, workspace: str = "T1") -> User:
@@ -82,20 +84,17 @@ def ask(
         pipeline.handle(tenant_id=program.tenant.id, message_id=message_id)
 
 
-def keys(kind: Any) -> list[UUID]:
+def keys() -> list[UUID]:
     """Return the keys of due jobs."""
-    return list(kind.jobs().due().values_list("key", flat=True))
+    return list(NOTIFICATIONS.jobs().due().values_list("key", flat=True))
 
 
 def work() -> None:
     """Run the due jobs."""
-    for key in keys(CHECKS):
-        check_row(key)
-    for key in keys(NOTIFICATIONS):
+    for key in keys():
         send(key)
 
 
 def pass_time() -> None:
     """Make all jobs due."""
-    for kind in (CHECKS, NOTIFICATIONS):
-        kind.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")
+    NOTIFICATIONS.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")

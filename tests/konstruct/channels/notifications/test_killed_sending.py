@@ -1,4 +1,4 @@
-"""Processes killed before any statement of collecting or sending: no notification is lost.
+"""Processes killed before any statement of sending: no notification is lost.
 
 A mail can arrive twice, with the same Message-ID. In Slack there is one post.
 """
@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
-from konstruct.channels.notifications.sending import send
-from konstruct.consistency import NO_JOB, verify
+from konstruct.channels.webhooks import send
 from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Notification
 from memory.conversations.transcript import record_message
 from tenants.context import tenant_scope
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery
 from tests.konstruct.channels.conftest import install
 from tests.konstruct.channels.notifications.conftest import keys, recipient, slack_recipient
 from tests.konstruct.conftest import Program
@@ -62,8 +60,8 @@ def kill_everywhere(program: Program, work: Any) -> int:
 
 def kill_sending(program: Program) -> None:
     """Escalate, and kill the worker that sends the notification."""
-    check_row(escalate(program))
-    (key,) = keys(NOTIFICATIONS)
+    escalate(program)
+    (key,) = keys()
 
     def work() -> None:
         NOTIFICATIONS.cancel_attempts()
@@ -73,36 +71,18 @@ def kill_sending(program: Program) -> None:
     assert not NOTIFICATIONS.jobs().exists()
 
 
-@pytest.mark.data
-def test_killed_check_notifies_once(escalated: Program) -> None:
-    row = recipient(events=["escalation_opened"])
-    key = escalate(escalated)
-
-    def work() -> None:
-        CHECKS.cancel_attempts()  # the previous worker is dead
-        check_row(key)
-
-    assert kill_everywhere(escalated, work) > 5
-    notification = Notification.objects.get()
-    assert notification.recipient_id == row.pk
-    assert NOTIFICATIONS.jobs().get().key == notification.pk
-    assert not CHECKS.jobs([key]).exists()
-    findings = verify(escalated.tenant.id, "a").findings
-    assert NO_JOB not in [finding.kind for finding in findings]
-
-
 def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailServer) -> None:
-    recipient(events=["escalation_opened"])
+    recipient(types=["escalation.opened"])
     kill_sending(escalated)
     assert len({message["Message-ID"] for message in mail.mails}) == 1
     assert len({message.get_content() for message in mail.mails}) == 1
-    assert Notification.objects.get().sent_at is not None
+    assert EventDelivery.objects.get().delivered_at is not None
 
 
 @pytest.mark.data
 def test_killed_worker_posts_once_in_slack(escalated: Program, slack: SlackServer) -> None:
     install(escalated, slack, "T1")
-    slack_recipient(events=["escalation_opened"])
+    slack_recipient(types=["escalation.opened"])
     kill_sending(escalated)
     assert len(slack.posts("T1")) == 1
     assert "conversations.history" in slack.methods()

@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.notifications.checks import NOTIFICATIONS
-from konstruct.channels.notifications.sending import has_recipients
+from konstruct.channels.notifications import has_recipients
 from konstruct.channels.slack.escalation_answers import ANSWER, SENT
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tenants.outbox.models import NOTIFICATIONS
 from tests.konstruct.channels.conftest import install
 from tests.konstruct.channels.notifications.conftest import (
     QUESTION,
@@ -211,7 +211,7 @@ def test_a_post_of_which_the_answer_was_lost_is_found(
         work()
         pass_time()
         work()
-        assert not NOTIFICATIONS.jobs().exists()
+        assert not NOTIFICATIONS.jobs().due().exists()
     assert len(slack.posts("T1")) == 1
 
 
@@ -239,7 +239,7 @@ def test_a_workspace_that_was_disconnected_reaches_no_one(
 def test_names_and_questions_notify_no_one(connected: Program, slack: SlackServer) -> None:
     with tenant_scope(connected.tenant.id):
         Agent.objects.update(escalate_on=["human"], name="<!channel> <@U1> *Ada*")
-        slack_recipient(includes_question=True)
+        slack_recipient(includes_content=True)
         ask(connected)
         work()
     (posted,) = slack.workspaces["T1"].posts

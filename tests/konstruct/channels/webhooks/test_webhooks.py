@@ -30,7 +30,7 @@ from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
 from tenants.models import Job
 from tenants.outbox.events import events_after, record_event, remove_old_events
-from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, Webhook, WebhookDelivery
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent, Subscription
 from tests import database
 from tests.jobs import expire_leases, work
 from tests.konstruct.channels.notifications.conftest import ask
@@ -64,13 +64,13 @@ def types(receiver: LLMServer) -> list[str]:
 
 
 def job() -> Job:
-    return WEBHOOKS.jobs().get()
+    return NOTIFICATIONS.jobs().get()
 
 
 def work_when_due() -> None:
     """Run the jobs as if their pauses had passed."""
-    WEBHOOKS.jobs().update(due_at="2000-01-01T00:00:00Z", sweep_at="2000-01-01T00:00:00Z")
-    work("webhook")
+    NOTIFICATIONS.jobs().update(due_at="2000-01-01T00:00:00Z", sweep_at="2000-01-01T00:00:00Z")
+    work("notification")
 
 
 def test_events_of_a_conversation_arrive_signed_and_without_content(
@@ -83,10 +83,11 @@ def test_events_of_a_conversation_arrive_signed_and_without_content(
     escalation = Escalation.objects.get()
     answer = answer_as_person(escalation.pk, "Yes, I am Eva.", name="Eva")
     resolve(escalation.pk, by="Eva", let_agent_answer=False)
-    work("webhook")
+    work("notification")
     assert sorted(types(receiver)) == sorted(
         [
-            *("escalation.opened", "message.answered", "escalation.answered"),
+            *("escalation.opened", "escalation.waiting", "message.answered"),
+            *("escalation.waiting", "escalation.answered"),
             *("message.answered", "escalation.resolved"),
         ]
     )
@@ -105,7 +106,7 @@ def test_events_of_a_conversation_arrive_signed_and_without_content(
     assert answered["data"]["message_id"] == str(answer.pk)
     assert answered["data"]["id"] == str(escalation.pk)
     assert secret.startswith("whsec_")
-    assert not WEBHOOKS.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_a_receiver_verifies_the_signature_by_the_library(
@@ -119,15 +120,15 @@ def test_a_receiver_verifies_the_signature_by_the_library(
 
     monkeypatch.setattr(webhooks, "post", post)
     old = add(receiver)
-    _, new = rotate_secret(Webhook.objects.get().pk)
+    _, new = rotate_secret(Subscription.objects.get().pk)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
+    work("notification")
     [(body, headers)] = sent
     for secret in (old, new):
         assert Receiver(secret).verify(body, headers)["type"] == "erasure.done"
-    Webhook.objects.update(previous_until=timezone.now() - timedelta(seconds=1))
+    Subscription.objects.update(previous_until=timezone.now() - timedelta(seconds=1))
     record_event(EventType.ERASURE_DONE, UUID(int=2))
-    work("webhook")
+    work("notification")
     body, headers = sent[-1]
     assert Receiver(new).verify(body, headers)["data"]["id"] == str(UUID(int=2))
     assert len(headers["webhook-signature"].split()) == 1
@@ -136,7 +137,7 @@ def test_a_receiver_verifies_the_signature_by_the_library(
 def test_content_is_sent_on_request_as_it_is_now(inside_a: Program, receiver: LLMServer) -> None:
     add(receiver, "message.answered", includes_content=True)
     ask(inside_a, "My sister lives in Porto")
-    work("webhook")
+    work("notification")
     [request] = receiver.requests
     assert request.body["data"]["content"] == "My sister lives in Porto"
     assert request.body["data"]["reply_content"]
@@ -149,7 +150,7 @@ def test_facts_are_reported_when_proposed_active_and_superseded(
     ask(inside_a, "I live in Oslo")
     fact_id = propose(Message.objects.get(role="user"), "Oslo", "Lives in Oslo").memory_id
     confirm(fact_id, author=Author(AuthorKind.PERSON, "1", "eva"))
-    work("webhook")
+    work("notification")
     assert types(receiver) == ["fact.proposed", "fact.active"]
     assert {request.body["data"]["id"] for request in receiver.requests} == {str(fact_id)}
 
@@ -159,10 +160,10 @@ def test_other_types_and_switched_off_webhooks_get_nothing(
 ) -> None:
     add(receiver, "fact.active")
     add(receiver)
-    Webhook.objects.filter(types=[]).update(is_active=False)
+    Subscription.objects.filter(types=[]).update(is_active=False)
     ask(inside_a, "Hello")
     assert OutboxEvent.objects.count() == 1
-    assert not WebhookDelivery.objects.exists()
+    assert not EventDelivery.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -179,14 +180,14 @@ def test_a_failed_attempt_is_repeated_with_the_same_id(
     add(receiver)
     receiver.answers = [answer]
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
+    work("notification")
     assert job().last_error.endswith(f"{reason}.")
-    assert WebhookDelivery.objects.get().status == answer.status
+    assert EventDelivery.objects.get().status == answer.status
     work_when_due()
     first, second = (request.body for request in receiver.requests)
     assert first == second
-    assert WebhookDelivery.objects.get().delivered_at is not None
-    assert not WEBHOOKS.jobs().exists()
+    assert EventDelivery.objects.get().delivered_at is not None
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_a_hanging_receiver_ends_at_the_deadline(
@@ -196,7 +197,7 @@ def test_a_hanging_receiver_ends_at_the_deadline(
     add(receiver)
     receiver.default = Answer("", wait=True)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
+    work("notification")
     assert job().last_error == "No response within 0.5 seconds."
 
 
@@ -206,11 +207,11 @@ def test_attempts_end_for_a_receiver_that_is_gone_or_refused(
     add(receiver)
     receiver.answers = [Answer("", 410)]
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
+    work("notification")
     assert job().failed_at is not None
     settings.WEBHOOK_HOSTS = []
-    WEBHOOKS.retry(job().key)
-    work("webhook")
+    NOTIFICATIONS.retry(job().key)
+    work("notification")
     assert job().failed_at is not None
     assert "https://" in job().last_error
     assert len(receiver.requests) == 1
@@ -218,8 +219,8 @@ def test_attempts_end_for_a_receiver_that_is_gone_or_refused(
 
 def test_attempts_go_on_for_a_day() -> None:
     pauses = [
-        min(WEBHOOKS.first_backoff * 2**number, WEBHOOKS.max_backoff)
-        for number in range(WEBHOOKS.max_attempts - 1)
+        min(NOTIFICATIONS.first_backoff * 2**number, NOTIFICATIONS.max_backoff)
+        for number in range(NOTIFICATIONS.max_attempts - 1)
     ]
     assert timedelta(days=1) <= timedelta(seconds=sum(pauses)) < timedelta(days=1, hours=1)
 
@@ -229,7 +230,7 @@ def test_a_worker_killed_before_or_after_the_post_loses_nothing(
 ) -> None:
     add(receiver)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    assert WEBHOOKS.lease(job().key) is not None  # killed before the POST
+    assert NOTIFICATIONS.lease(job().key) is not None  # killed before the POST
     expire_leases()
 
     def killed(*args: Any, **options: Any) -> int:
@@ -240,12 +241,12 @@ def test_a_worker_killed_before_or_after_the_post_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(webhooks, "post", killed)
         with pytest.raises(KeyboardInterrupt):
-            work("webhook")
+            work("notification")
     work_when_due()  # a job whose worker died twice waits
     work_when_due()
     first, second = (request.body for request in receiver.requests)
     assert first["id"] == second["id"]
-    assert WebhookDelivery.objects.get().delivered_at is not None
+    assert EventDelivery.objects.get().delivered_at is not None
 
 
 def test_a_change_that_is_rolled_back_has_no_event(inside_a: Program, receiver: LLMServer) -> None:
@@ -254,15 +255,15 @@ def test_a_change_that_is_rolled_back_has_no_event(inside_a: Program, receiver: 
         record_event(EventType.ERASURE_DONE, UUID(int=1))
         transaction.set_rollback(True)
     assert not OutboxEvent.objects.exists()
-    assert not WEBHOOKS.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_a_delivered_event_is_sent_again_on_request(inside_a: Program, receiver: LLMServer) -> None:
     add(receiver)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
-    send_again(WebhookDelivery.objects.get())
-    work("webhook")
+    work("notification")
+    send_again(EventDelivery.objects.get())
+    work("notification")
     assert len(receiver.requests) == 2
     assert len({request.body["id"] for request in receiver.requests}) == 1
 
@@ -276,17 +277,17 @@ def test_webhooks_of_two_tenants_never_mix(
             with tenant_scope(program.tenant.id):
                 add(receiver)
                 ask(program, "Hello")
-        work("webhook")
+        work("notification")
         with tenant_scope(program_a.tenant.id):
-            stolen = Webhook.objects.get()
+            stolen = Subscription.objects.get()
         with tenant_scope(program_b.tenant.id):
-            own = Webhook.objects.get()
-            Webhook.objects.update(secret=stolen.secret)
+            own = Subscription.objects.get()
+            Subscription.objects.update(secret=stolen.secret)
             ask(program_b, "Hello again")
-        work("webhook")
+        work("notification")
         with tenant_scope(program_b.tenant.id):
             # A secret of another tenant cannot be read.
-            assert "cannot be read" in WEBHOOKS.jobs().get().last_error
+            assert "cannot be read" in NOTIFICATIONS.jobs().get().last_error
             assert own.secret != stolen.secret
         agents = {request.body["data"]["agent_id"] for request in one.requests}
         assert agents == {str(program_a.agent.id)}
@@ -297,14 +298,14 @@ def test_secrets_are_read_after_the_keys_are_rotated(
     inside_a: Program, receiver: LLMServer, settings: Any
 ) -> None:
     add(receiver)
-    rotate_secret(Webhook.objects.get().pk)
+    rotate_secret(Subscription.objects.get().pk)
     old = settings.CHANNEL_TOKEN_KEYS
     new = [Fernet.generate_key().decode()]
     settings.CHANNEL_TOKEN_KEYS = [*new, *old]
     assert reencrypt_secrets() == 1
     settings.CHANNEL_TOKEN_KEYS = new
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-    work("webhook")
+    work("notification")
     [request] = receiver.requests
     headers = {name.lower(): value for name, value in request.headers.items()}
     assert len(headers["webhook-signature"].split()) == 2
@@ -333,10 +334,10 @@ def test_an_erasure_leaves_neither_events_nor_deliveries_of_the_person(
         ask(inside_a, "Hello", user_id=user_id)
     with database.as_owner(), tenant_scope(inside_a.tenant.id):
         carry_out(request_erasure("maria", by=Actor.operator("olga")))
-    work("webhook")
+    work("notification")
     assert {request.body["data"]["user_id"] for request in receiver.requests} == {"bob", None}
     assert set(OutboxEvent.objects.values_list("user_id", flat=True)) == {"bob", ""}
-    assert not WEBHOOKS.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_old_events_are_removed_with_their_deliveries(
@@ -349,4 +350,4 @@ def test_old_events_are_removed_with_their_deliveries(
     old.update(created_at=timezone.now() - timedelta(days=31))
     remove_old_events()
     assert OutboxEvent.objects.get().subject_id == UUID(int=1)
-    assert job().key == WebhookDelivery.objects.get().pk
+    assert job().key == EventDelivery.objects.get().pk

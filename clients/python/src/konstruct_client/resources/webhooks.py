@@ -11,8 +11,9 @@ from konstruct_client._methods import Resource, S, call, pages
 
 EventType = Literal[
     "message.answered", "message.failed", "message.closed", "escalation.opened",
-    "escalation.answered", "escalation.resolved", "tool_call.waiting", "fact.proposed",
-    "fact.active", "fact.superseded", "fact.retracted", "erasure.done", "quota.reached",
+    "escalation.waiting", "escalation.answered", "escalation.resolved", "tool_call.waiting",
+    "fact.proposed", "fact.active", "fact.superseded", "fact.retracted", "erasure.requested",
+    "erasure.done", "quota.reached", "job.failed",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Events that cause notifications: consents, failures, erasures and reviews; and exceptions."""
+"""Events that people are notified of: consents, failures, erasures and reviews; and exceptions."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -7,25 +7,21 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import (
-    Notification,
-    ToolCall,
-)
-from konstruct.orchestrator.notifications import notify, notify_of_reviews
+from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.replies import REPLIES
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
+from tenants.outbox.events import record_event
+from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent
 from tests.database import as_owner
 from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
-from tests.messages import statements
 from tests.servers.mail import MailServer
 
 OPERATOR = Actor.operator("olga")
@@ -54,13 +50,16 @@ def ask_for_consent(program: Program) -> ToolCall:
         created_at=timezone.now() - timedelta(hours=1),
         expires_at=timezone.now() + timedelta(hours=1),
     )
-    notify(call.pk)
+    record_event(EventType.TOOL_CALL_WAITING, call.pk, about=message)
     return call
 
 
 def test_a_consent_that_waits_is_mailed(team: Program, mail: MailServer) -> None:
     recipient()
     call = ask_for_consent(team)
+    work()
+    assert mail.mails == []
+    pass_time()
     work()
     assert "A tool call of ada (remember_fact) waits for the user's consent" in subjects(mail)[0]
     assert f"/admin/orchestrator/toolcall/{call.pk}/change/" in mail.mails[0].get_content()
@@ -82,7 +81,7 @@ def test_failed_jobs_are_mailed_at_most_once_an_hour(team: Program, mail: MailSe
         assert len(mail.mails) == 1
     assert "The reply failed for good at " in subjects(mail)[0]
     assert "/admin/orchestrator/pendingreply/?state=failed" in mail.mails[0].get_content()
-    Notification.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    EventDelivery.objects.update(created_at=timezone.now() - timedelta(hours=1))
     fail_reply(message)
     work()
     assert len(mail.mails) == 2
@@ -94,42 +93,49 @@ def test_an_erasure_that_is_not_done_is_mailed(team: Program, mail: MailServer) 
     request = request_erasure("maria", by=OPERATOR)
     work()
     assert mail.mails == []
-    assert CHECKS.jobs([request.pk]).get().due_at > timezone.now() + timedelta(minutes=14)
-    old = timezone.now() - timedelta(hours=1)
-    other = ErasureRequest.objects.create(user_id="ole", requested_by="eva", created_at=old)
-    notify(other.pk)
+    assert NOTIFICATIONS.jobs().get().due_at > timezone.now() + timedelta(minutes=14)
+    pass_time()
     work()
     assert "An erasure is not done, requested at " in subjects(mail)[0]
-    assert "ole" not in mail.mails[0].get_content()
+    assert f"/admin/audit/erasurerequest/{request.pk}/" in mail.mails[0].get_content()
+    assert "maria" not in mail.mails[0].get_content()
+    other = ErasureRequest.objects.create(user_id="ole", requested_by="eva", done_at=timezone.now())
+    record_event(EventType.ERASURE_REQUESTED, other.pk)
+    pass_time()
+    work()
+    assert len(mail.mails) == 1
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_many_proposed_facts_are_mailed_once_a_day(team: Program, mail: MailServer) -> None:
-    recipient(review_threshold=2, email="two@example.com")
-    recipient(review_threshold=3, email="three@example.com")
+    recipient(review_threshold=2, addresses=["two@example.com"])
+    recipient(review_threshold=3, addresses=["three@example.com"])
     ask(team, "My sister lives in Lisbon")
     message = Message.objects.get(content="My sister lives in Lisbon")
     for number in range(2):
         propose(message, "Lisbon", f"Fact {number}")
-        notify_of_reviews()
         pass_time()
         work()
     assert subjects(mail) == ["[Tenant-A] 2 or more proposed facts wait for a review"]
     assert mail.recipients == [["two@example.com"]]
+    propose(message, "Lisbon", "Fact 2")
+    pass_time()
+    work()
+    assert mail.recipients[1:] == [["three@example.com"]]
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_notifications_contain_no_data_of_an_erased_person(team: Program, mail: MailServer) -> None:
-    recipient(includes_question=True)
+    recipient(includes_content=True)
     ask(team)
-    for key in CHECKS.jobs().values_list("key", flat=True):
-        check_row(key)
-    assert Notification.objects.filter(sent_at=None).get().user_id == "maria"
+    waiting = EventDelivery.objects.filter(event__type=EventType.ESCALATION_OPENED)
+    assert waiting.get().event.user_id == "maria"
     request = request_erasure("maria", by=OPERATOR)
     with as_owner(), tenant_scope(team.tenant.id):
         carry_out(request)
     with tenant_scope(team.tenant.id):
-        assert not Notification.objects.filter(user_id="maria").exists()
+        assert not EventDelivery.objects.filter(event__user_id="maria").exists()
         pass_time()
         work()
         # The erasure was done in time, so it causes no notification.
@@ -138,34 +144,33 @@ def test_notifications_contain_no_data_of_an_erased_person(team: Program, mail: 
 
 def test_deactivated_member_gets_no_mail(team: Program, mail: MailServer) -> None:
     eva = User.objects.create_user("eva", email="eva@example.com")
-    recipient(destination="member", member=eva, email="")
+    recipient(addresses=["eva@example.com", "desk@example.com"])
+    recipient(addresses=["eva@example.com"])
     ask(team)
     eva.is_active = False
     eva.save()
     work()
-    assert mail.mails == []
-    assert not NOTIFICATIONS.jobs().exists()
-    assert not Notification.objects.exists()
+    assert mail.recipients == [["desk@example.com"]]
+    assert EventDelivery.objects.filter(event__type="escalation.opened").count() == 1
 
 
-@pytest.mark.slow
-def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
-    team: Program,
+def test_failures_of_own_deliveries_are_not_reported_to_the_recipient(
+    team: Program, mail: MailServer
 ) -> None:
     recipient()
+    mail.answers = ["550 no such user"]
+    ask(team)
+    work()
+    failed = NOTIFICATIONS.jobs().failed().get()
+    assert OutboxEvent.objects.get(type=EventType.JOB_FAILED).subject_id == failed.key
+    EventDelivery.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    assert not EventDelivery.objects.filter(event__type=EventType.JOB_FAILED).exists()
 
-    def cost() -> int:
-        ask(team, thread_id=str(uuid4()))
-        (key,) = CHECKS.jobs().due().values_list("key", flat=True)
-        with statements() as sent:
-            check_row(key)
-        CHECKS.jobs().delete()
-        return len(sent)
 
-    CHECKS.jobs().delete()
-    before = cost()
-    for number in range(20):
-        recipient(email=f"r{number}@example.com")
-        ask(team, thread_id=f"t{number}")
-    CHECKS.jobs().delete()
-    assert cost() == before
+def test_a_rule_has_any_event_and_other_events_are_named(team: Program, mail: MailServer) -> None:
+    recipient(types=[EventType.ERASURE_DONE])
+    record_event(EventType.ERASURE_DONE, uuid4())
+    work()
+    event = OutboxEvent.objects.get()
+    assert subjects(mail)[0].startswith("[Tenant-A] An erasure is done, ")
+    assert f"/admin/outbox/outboxevent/{event.pk}/change/" in mail.mails[0].get_content()

@@ -1,0 +1,275 @@
+"""Notifications and webhooks: who gets events; the events, and what was sent."""
+
+import re
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.postgres.forms import SimpleArrayField
+from django.db.models import F, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, gettext_lazy as _
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from konstruct.admin.access import (
+    AgentRowsAdmin,
+    AuditedAdmin,
+    AuditedReadOnlyAdmin,
+    log_row_access,
+)
+from konstruct.admin.lists import AgentFilter, UserFilter, id_column
+from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
+from konstruct.channels import webhooks
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.notifications import is_mail_configured, send_open, send_test
+from konstruct.model_names import translated_choices
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+from tenants.outbox.models import (
+    MAX_ADDRESSES,
+    NOTIFICATIONS,
+    EventDelivery,
+    EventType,
+    OutboxEvent,
+    Subscription,
+    Target,
+)
+
+CHANNEL_ID: Final = re.compile(r"[CG][A-Z0-9]{5,49}")
+
+
+def workspace_choices() -> list[tuple[str, str]]:
+    """Return the connected workspaces, for a form."""
+    rows = SlackInstallation.objects.connected()
+    return [("", "-"), *((row.workspace, f"{row.name} ({row.workspace})") for row in rows)]
+
+
+class SubscriptionForm(forms.ModelForm):
+    """A destination and its events. Fields of another destination are not kept."""
+
+    url = forms.CharField(
+        label=_("URL"),
+        required=False,
+        max_length=2000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=Subscription._meta.get_field("url").help_text,
+    )
+    addresses = SimpleArrayField(
+        forms.EmailField(),
+        label=_("Addresses"),
+        required=False,
+        max_length=MAX_ADDRESSES,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=Subscription._meta.get_field("addresses").help_text,
+    )
+    types = forms.MultipleChoiceField(
+        label=_("Events"),
+        choices=translated_choices(EventType.choices),
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text=Subscription._meta.get_field("types").help_text,
+    )
+    workspace = forms.ChoiceField(
+        label=_("Slack workspace"),
+        required=False,
+        choices=workspace_choices,
+        widget=UnfoldAdminSelectWidget,
+        help_text=_("A connected workspace."),
+    )
+
+    class Meta:
+        model = Subscription
+        fields = (
+            "target", "url", "addresses", "workspace", "slack_channel", "types",
+            "includes_content", "wait_minutes", "review_threshold", "description", "is_active",
+        )  # fmt: skip
+        widgets = {"description": UnfoldAdminTextInputWidget}
+
+    def clean(self) -> dict[str, Any]:
+        """Require the fields of the destination, and refuse addresses that no event is sent to."""
+        values: dict[str, Any] = super().clean() or {}
+        workspace = gettext("Choose a connected workspace. Others are connected under Slack.")
+        required_fields = {
+            "url": (Target.WEBHOOK, gettext("Give the URL.")),
+            "addresses": (Target.MAIL, gettext("Give the address.")),
+            "workspace": (Target.SLACK, workspace),
+            "slack_channel": (Target.SLACK, gettext("Give Slack's id of the channel.")),
+        }
+        for name, (target, problem) in required_fields.items():
+            if target != values.get("target", self.instance.target):
+                values[name] = [] if name == "addresses" else ""
+            elif not values.get(name) and name not in self.errors:
+                self.add_error(name, problem)
+        if url := values.get("url"):
+            try:
+                webhooks.check_address(url)
+            except ChannelRefused as error:
+                self.add_error("url", str(error))
+        channel = values.get("slack_channel")
+        if channel and not CHANNEL_ID.fullmatch(channel):
+            self.add_error(
+                "slack_channel",
+                gettext(
+                    "%(channel)r is not the id of a Slack channel, such as C024BE7LR. Slack shows"
+                    " it at the end of the channel's details."
+                )
+                % {"channel": channel},
+            )
+        return values
+
+
+@admin.register(Subscription, site=tenant_site)
+class SubscriptionAdmin(AuditedAdmin):
+    """Programs, mail addresses and Slack channels that get events."""
+
+    form = SubscriptionForm
+    counted = (_("subscription"), _("subscriptions"))
+    redirects_after_add = True
+    sent_twice = _("The first answer showed the secret. If you have not copied it, rotate it.")
+    list_display = ("__str__", "target", "event_labels", "description", "is_active", "created_at")
+    list_filter = ("is_active", "target")
+    search_fields = ("url", "description")
+    ordering = ("created_at", "id")
+    actions = ("send_test", "rotate")
+    actions_by_row = ("send_test",)
+    conditional_fields = {
+        **dict.fromkeys(("url", "description"), "target == 'webhook'"),
+        "addresses": "target == 'mail'",
+        **dict.fromkeys(("workspace", "slack_channel"), "target == 'slack'"),
+        **dict.fromkeys(("wait_minutes", "review_threshold"), "target != 'webhook'"),
+    }
+
+    @display(description=_("Events"))
+    def event_labels(self, row: Subscription) -> str:
+        """The types of events."""
+        labels = dict(translated_choices(EventType.choices))
+        return "; ".join(str(labels.get(name, name)) for name in row.types) or gettext("everything")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Require the permissions to read what is sent."""
+        return super().has_add_permission(request) and request.user.has_perms(webhooks.READS)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Require the permissions to read what is sent."""
+        return super().has_change_permission(request, obj) and request.user.has_perms(
+            webhooks.READS
+        )
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Require the same for actions."""
+        return self.has_change_permission(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Keep the destination of a stored row."""
+        return ("target",) if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save the row with the services that the API uses; people get what is open."""
+        if obj.target == Target.WEBHOOK and not change:
+            names = ("url", "types", "includes_content", "description", "is_active")
+            values = {name: form.cleaned_data[name] for name in names}
+            obj.text = webhooks.create_webhook(**values, webhook_id=obj.pk)[1]
+            return
+        super().save_model(request, obj, form, change)
+        if obj.target != Target.WEBHOOK:
+            send_open(obj)
+        if obj.target == Target.MAIL and not is_mail_configured():
+            text = gettext("This deployment cannot send mail yet: ask its operator.")
+            self.message_user(request, text, messages.WARNING)
+
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the secret of a webhook once."""
+        if obj.target != Target.WEBHOOK:
+            return super().response_add(request, obj, post_url_continue)
+        return self._show(request, obj, obj.text)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the rows alone: their deliveries need no further permission."""
+        return [str(row) for row in objs], {}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete the row, with its deliveries and their jobs."""
+        webhooks.delete_subscription(obj)
+
+    @admin.action(description=_("Send a test"), permissions=["act"])
+    def send_test(self, request: HttpRequest, queryset: QuerySet[Subscription]) -> None:
+        """Send a test to each selected recipient now."""
+        for row in queryset[: self.list_per_page]:
+            try:
+                send_test(row)
+            except KonstructError as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+                continue
+            log_row_access(request, Action.SEND, row)
+            self.message_user(
+                request, gettext("A test was sent to %(row)s.") % {"row": row}, messages.SUCCESS
+            )
+
+    @admin.action(description=_("Rotate the secret"), permissions=["act"])
+    def rotate(self, request: HttpRequest, queryset: QuerySet[Subscription]) -> HttpResponse | None:
+        """Replace the secret of one webhook, and show the new one once."""
+        if queryset.filter(target=Target.WEBHOOK).count() != 1:
+            self.message_user(request, gettext("Choose one webhook."), messages.ERROR)
+            return None
+        webhook, secret = webhooks.rotate_secret(queryset.get(target=Target.WEBHOOK).pk)
+        log_row_access(request, Action.EDIT, webhook)
+        return self._show(request, webhook, secret)
+
+    def _show(self, request: HttpRequest, webhook: Subscription, secret: str) -> HttpResponse:
+        return tenant_site.render(
+            request,
+            "konstruct/new_secret.html",
+            title=gettext("Copy the secret now"),
+            webhook=webhook,
+            text=secret,
+        )
+
+
+@admin.register(OutboxEvent, site=tenant_site)
+class OutboxEventAdmin(AgentRowsAdmin, AuditedReadOnlyAdmin):
+    """Events of the last 30 days, as programs read and receive them."""
+
+    list_display = ("created_at", "type", "agent", "user_id", "thread_id", "subject_id")
+    list_filter = ("type", AgentFilter, UserFilter)
+    search_fields = ("=user_id", "=thread_id")
+    ordering = ("-created_at", "id")
+
+
+@admin.register(EventDelivery, site=tenant_site)
+class EventDeliveryAdmin(JobAdmin):
+    """Events that are, or were, sent to programs and people."""
+
+    kind = NOTIFICATIONS
+    job_key = OuterRef("pk")
+    states = ("queued", "failed", "delivered")
+    user_id = staticmethod(id_column("user_id"))
+    list_display = (
+        "created_at", "event", "subscription", "user_id", "state", "status", "attempts",
+        "last_error", "due_at", "delivered_at",
+    )  # fmt: skip
+    list_filter = (JobStateFilter, "subscription__target", "event__type")
+    list_select_related = ("subscription", "event")
+    search_fields = ("=event__user_id", "subscription__url")
+    ordering = ("-created_at", "id")
+    actions = ("retry", "send_again")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EventDelivery]:
+        """Add the user of the event."""
+        return super().get_queryset(request).annotate(user_id=F("event__user_id"))
+
+    @admin.action(description=_("Send again"), permissions=["act"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[EventDelivery]) -> None:
+        """Send the selected events once more, also those that were delivered."""
+        for delivery in queryset:
+            webhooks.send_again(delivery)
+            log_row_access(request, Action.SEND, delivery)
+        self.message_user(request, gettext("They are sent again."), messages.SUCCESS)

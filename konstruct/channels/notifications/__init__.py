@@ -1,1 +1,0 @@
-"""Notifications of the team, by mail and in Slack: checks for events, texts, and sending."""
