@@ -85,7 +85,7 @@ def current_tenant_id() -> UUID | None:
 
 
 def pinned_tenant_id() -> UUID | None:
-    """Return the only tenant that this thread may enter; None if it may enter any."""
+    """Return the tenant of the innermost `tenant_scope`, the only one that may be entered in it."""
     return _connections[MAIN].pinned_tenant
 
 
@@ -102,8 +102,10 @@ def required_tenant_id() -> UUID:
 
 
 @contextmanager
-def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUID]:
+def tenant_scope(tenant_id: UUID | str) -> Iterator[UUID]:
     """Run the block inside the tenant's schema and policies, then return to the scope before.
+
+    Inside, entering another tenant raises, also from `public_scope`.
 
     It sends no query: the name of the schema is computed from the id. If the tenant does not exist,
     neither do its tables, and shared tables have no rows of it.
@@ -112,16 +114,13 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 
     Args:
         tenant_id: the tenant, as a UUID or its text.
-        pinned: inside, entering any other tenant raises. For code that serves one tenant on
-            behalf of a client (a request, a task).
 
     Yields:
         The tenant's id.
 
     Raises:
         InvalidTenantId: it is not a UUID.
-        TenantPinned: an enclosing scope is pinned to another tenant, or has an open transaction in
-            one.
+        TenantPinned: the thread is in a scope, or an open transaction, of another tenant.
     """
     entered = as_tenant_id(tenant_id)
     main = _connection_of_sync_code()
@@ -132,7 +131,7 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
             scopes.enter_context(_on_server(MAIN)).set_schema(schema_name_of(entered))
             if (server := server_of(entered)) != MAIN:
                 scopes.enter_context(_on_server(server)).set_schema(schema_name_of(entered))
-        main.pinned_tenant = entered if pinned else outer_pin
+        main.pinned_tenant = entered
         scopes.callback(setattr, main, "pinned_tenant", outer_pin)
         yield entered
 
@@ -178,22 +177,13 @@ def public_scope() -> Iterator[None]:
 
 @contextmanager
 def server_scope(server: str) -> Iterator[None]:
-    """Run the block in the public schema of a server, outside of tenants.
-
-    Inside a transaction of a tenant no other tenant can be entered from it.
-    """
-    main, outer = _connection_of_sync_code(), tenant_connection()
-    outer_pin = main.pinned_tenant
-    if outer.has_transaction:
-        main.pinned_tenant = outer_pin or outer.tenant_id
-    try:
-        with _on_server(MAIN):
-            main.set_schema_to_public()
-            with _on_server(server) as connection:
-                connection.set_schema_to_public()
-                yield
-    finally:
-        main.pinned_tenant = outer_pin
+    """Run the block in the public schema of a server, outside of tenants."""
+    main = _connection_of_sync_code()
+    with _on_server(MAIN):
+        main.set_schema_to_public()
+        with _on_server(server) as connection:
+            connection.set_schema_to_public()
+            yield
 
 
 @contextmanager

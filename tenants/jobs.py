@@ -891,7 +891,7 @@ def work(
                 kind.wake(server, is_swept=True)
             with (
                 bound_contextvars(task_name=kind.name),
-                tenant_scope(lease.tenant_id, pinned=True),
+                tenant_scope(lease.tenant_id),
                 kind.attempt(lease),
             ):
                 do(lease)

@@ -160,7 +160,7 @@ class TenantTask(Task):
             with public_scope():
                 # First, because it gives the server on which the tenant is entered.
                 require_serving(as_tenant_id(tenant_id))
-            with tenant_scope(tenant_id, pinned=True):
+            with tenant_scope(tenant_id):
                 return super().__call__(*args, **kwargs)
         except (TenantNotServing, UnknownTenant, *OUTAGES) as error:
             if self.request.called_directly:

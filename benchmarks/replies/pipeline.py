@@ -84,7 +84,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
 
     random_ = random.Random(stored)
     user_id = f"user-{stored}"
-    with tenant_scope(tenant_id, pinned=True):
+    with tenant_scope(tenant_id):
         agent = agents.create_agent(tenant_id=tenant_id, name=f"Benchmark {stored}")
         store(tenant_id, agent.id, user_id, stored, random_)
         while embedding_jobs.drain(tenant_id).more:

@@ -99,7 +99,7 @@ def main() -> None:
     """Say one thing to the agent, and print what it answers."""
     slug, agent_name, user_id, thread_id, text = sys.argv[1:]
     tenant = Tenant.objects.get(slug=slug)
-    with tenant_scope(tenant.id, pinned=True):
+    with tenant_scope(tenant.id):
         graph = build_graph(tenant, find_agent(agent_name), user_id)
         state = graph.invoke(
             {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread_id}}

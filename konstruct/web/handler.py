@@ -295,7 +295,7 @@ def _complete(request: Request, response: HttpResponse, deferred: DeferredRespon
 
 
 def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
-    with tenant_scope(tenant_id, pinned=True):
+    with tenant_scope(tenant_id):
         return settled_messages(list(message_ids))
 
 

@@ -179,7 +179,7 @@ class ContextManager:
         text_argument("task", task.text)
         query = task.description
         # Pinned, so that a session store of another tenant is refused.
-        with tenant_scope(tenant_id, pinned=True) as tenant:
+        with tenant_scope(tenant_id) as tenant:
             if session_messages is None:
                 # Those of the thread's graph, or else of the window.
                 if self.session is not None:

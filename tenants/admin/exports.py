@@ -330,7 +330,7 @@ async def _read_in_thread(tenant_id: UUID, pieces: Iterator[bytes]) -> AsyncIter
 @asynchronous
 def _read(tenant_id: UUID, pieces: Iterator[bytes]) -> bytes | None:
     try:
-        with tenant_scope(tenant_id, pinned=True):
+        with tenant_scope(tenant_id):
             return next(pieces, None)
     finally:
         connections.close_all()  # of this thread, which is the response's

@@ -140,7 +140,7 @@ class TenantMiddleware:
                 remedy = _TO_BE_DELETED
             return refuse(request, status, text, remedy)
         bind_request_ids(request, tenant_id=tenant.id)
-        with tenant_scope(tenant.id, pinned=True):
+        with tenant_scope(tenant.id):
             connection.set_tenant(tenant)
             try:
                 require_server_up()

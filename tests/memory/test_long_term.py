@@ -147,7 +147,7 @@ def test_the_tenant_of_the_call_decides_not_the_one_around_it(tenant_a, tenant_b
         assert retrieve_relevant(tenant_b.id, AGENT, USER, direction(1)) == []
         assert len(retrieve_relevant(str(tenant_a.id), AGENT, USER, direction(1))) == 2
         assert current_tenant_id() == tenant_b.id
-    with tenant_scope(tenant_b.id, pinned=True):
+    with tenant_scope(tenant_b.id):
         with pytest.raises(TenantPinned):
             retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))
         with pytest.raises(TenantPinned):

@@ -43,25 +43,21 @@ def test_code_outside_of_a_tenant_gets_an_error() -> None:
 
 def test_scopes_nest_and_restore_in_order() -> None:
     with tenant_scope(A):
-        with tenant_scope(B):
-            assert current_tenant_id() == B
+        with public_scope():
+            assert current_tenant_id() is None
             with tenant_scope(A):
                 assert current_tenant_id() == A
-            assert current_tenant_id() == B
+            assert current_tenant_id() is None
         assert current_tenant_id() == A
+    with tenant_scope(B):
+        assert current_tenant_id() == B
 
 
 def test_a_scope_is_left_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), tenant_scope(A, pinned=True):
+    with pytest.raises(ZeroDivisionError), tenant_scope(A):
         raise ZeroDivisionError
     assert current_tenant_id() is None
     assert connection.pinned_tenant is None
-
-
-def test_tenant_entered_otherwise_inside_the_block_is_left_too() -> None:
-    with tenant_scope(A), tenant_scope(A):
-        connection.set_schema("t_" + B.hex)
-    assert current_tenant_id() is None
 
 
 @pytest.mark.parametrize("given", ["", "acme", "t_" + A.hex + "0", None, 5])
@@ -70,9 +66,9 @@ def test_invalid_tenant_id_is_refused_by_value(given: object) -> None:
         pytest.fail("entered")
 
 
-def test_a_pin_refuses_every_way_into_another_tenant() -> None:
+def test_a_scope_refuses_every_way_into_another_tenant() -> None:
     message = f"this code serves tenant {A} and cannot enter tenant {B}"
-    with tenant_scope(A, pinned=True):
+    with tenant_scope(A):
         with pytest.raises(TenantPinned, match=message), tenant_scope(B):
             pytest.fail("entered")
         with pytest.raises(TenantPinned, match=message), schema_context("t_" + B.hex):
@@ -83,23 +79,6 @@ def test_a_pin_refuses_every_way_into_another_tenant() -> None:
             pytest.fail("entered")
         with tenant_scope(A), pytest.raises(TenantPinned, match=message), tenant_scope(B):
             pytest.fail("entered")
-        assert current_tenant_id() == A
-
-
-def test_a_pin_ends_with_its_scope() -> None:
-    with tenant_scope(A, pinned=True), tenant_scope(A, pinned=True):
-        pass
-    with tenant_scope(B):
-        assert current_tenant_id() == B
-
-
-def test_inside_a_pin_the_same_tenant_and_the_public_schema_may_be_entered() -> None:
-    with tenant_scope(A, pinned=True):
-        with public_scope():
-            assert current_tenant_id() is None
-            with tenant_scope(A):
-                assert current_tenant_id() == A
-            assert current_tenant_id() is None
         assert current_tenant_id() == A
 
 

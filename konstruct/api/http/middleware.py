@@ -148,7 +148,7 @@ class ApiKeyTenantMiddleware:
                 tenant = None
                 if settings.TENANT_DATABASES:
                     tenant = find_tenant(key.tenant_id)  # caches the tenant's server
-                scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
+                scope.enter_context(tenant_scope(key.tenant_id))
                 key_lookup = look_up_key(key, agent=_requested_agent(request), tenant=tenant)
                 request.key_lookup = key_lookup  # type: ignore[attr-defined]
                 connection.set_tenant(key_lookup.tenant)

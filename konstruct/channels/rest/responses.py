@@ -142,7 +142,7 @@ def stream_events(
 
     def ended(sent: str) -> bytes:
         try:
-            with tenant_scope(tenant_id, pinned=True):
+            with tenant_scope(tenant_id):
                 return end(sent)
         except Exception as error:
             problem = problem_of(error)
@@ -173,7 +173,7 @@ def stream_events(
 
 def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> None:
     """Update the response from before the wait with the current state."""
-    with tenant_scope(tenant_id, pinned=True):
+    with tenant_scope(tenant_id):
         new_response: Any
         try:
             new_response = respond()
@@ -203,7 +203,7 @@ def repeat_events(view: ApiView, read: Callable[[], bytes], seconds: float) -> H
     tenant_id, context = required_tenant_id(), copy_context()
 
     def read_in_tenant() -> bytes:
-        with tenant_scope(tenant_id, pinned=True):
+        with tenant_scope(tenant_id):
             require_serving(tenant_id)
             return read()
 

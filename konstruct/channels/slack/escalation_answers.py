@@ -84,7 +84,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
     tenant, trigger = serving_tenant(workspace), payload.get("trigger_id")
     if tenant is None or not user or not isinstance(trigger, str):
         return
-    with tenant_scope(tenant.id, pinned=True):
+    with tenant_scope(tenant.id):
         member, escalation = member_of(workspace, user), _escalation(value)
         if member is None:
             form = _view(_plain(UNKNOWN.format(user=user)))
@@ -110,7 +110,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
     tenant, view_id = serving_tenant(workspace), native_id(view, "id")
     if tenant is None or not user or not view_id:
         return _error(gettext("This workspace is not connected any more."))
-    with tenant_scope(tenant.id, pinned=True):
+    with tenant_scope(tenant.id):
         member, escalation = member_of(workspace, user), _escalation(view.get("private_metadata"))
         if member is None:
             return _error(UNKNOWN.format(user=user))

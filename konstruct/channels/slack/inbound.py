@@ -158,7 +158,7 @@ def receive_event(envelope: Envelope) -> tuple[EventOutcome, float]:
     if tenant is None:
         return EventOutcome.IGNORED, 0.0
     seen_key = idempotency_key(tenant.id, envelope.event_id)
-    with tenant_scope(tenant.id, pinned=True):
+    with tenant_scope(tenant.id):
         # Saves a statement. The inbox and the transcript store a repeated message once anyway.
         if _is_cached(seen_key):
             return EventOutcome.SEEN, 0.0
@@ -239,7 +239,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
     tenant = serving_tenant(workspace)
     if tenant is None:
         return False
-    with tenant_scope(tenant.id, pinned=True):
+    with tenant_scope(tenant.id):
         try:
             decide(
                 tenant.id,

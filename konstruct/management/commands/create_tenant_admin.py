@@ -44,7 +44,7 @@ class Command(KonstructCommand):
         )
         password, is_generated = _password(options["password"])
         user.set_password(password)
-        with tenant_scope(tenant.id, pinned=True):
+        with tenant_scope(tenant.id):
             try:
                 if not is_generated:
                     validate_password(password, user)

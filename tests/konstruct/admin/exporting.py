@@ -27,7 +27,7 @@ def write(client: Client, export_id: UUID) -> None:
 
 def write_in(tenant_id: UUID, export_id: UUID) -> None:
     """Do the job of an export of a tenant, as a worker does."""
-    with tenant_scope(tenant_id, pinned=True):
+    with tenant_scope(tenant_id):
         write_file(export_id)
 
 

@@ -214,7 +214,7 @@ def _without_a_tenant(victim: TenantFixture) -> Iterator[Attempt]:
 
 def _by_connection(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Set the connection's tenant in code that is pinned to another."""
-    with tenant_scope(attacker.tenant.id, pinned=True):
+    with tenant_scope(attacker.tenant.id):
         try:
             tenant_connection().set_tenant(victim.tenant)
             outcome = "entered"

@@ -48,7 +48,7 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
         lambda: get_thread_turns(own_id, THREAD, "rest"),
     )  # fmt: skip
     yield _reads(Layer.KEYS, "cache", "read all keys of ours", victim, lambda: _values(attacker))
-    with tenant_scope(own_id, pinned=True):
+    with tenant_scope(own_id):
         yield from _out_of_a_pin(victim)
     yield from _by_tasks(attacker, victim)
 

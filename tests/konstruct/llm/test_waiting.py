@@ -68,7 +68,7 @@ def converse(server: LLMServer, tenant: Tenant, number: int, read: list[str]) ->
     """Read before, while the answer streams, and after it, as a reply does."""
     model = HttpLanguageModel(server.url, api="openai" if number % 2 else "pool")
     try:
-        with tenant_scope(tenant.id, pinned=True):
+        with tenant_scope(tenant.id):
             read += names()
             on_text = (lambda _: read.extend(names())) if number % 2 else None
             text = model.complete(REQUEST, on_text).text

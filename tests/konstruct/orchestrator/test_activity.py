@@ -18,6 +18,7 @@ from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.metered import metered_call
 
 TODAY = datetime.now(UTC).date()
+TOMORROW = TODAY + timedelta(days=1)  # midnight may pass during the tests
 
 
 @pytest.fixture
@@ -63,8 +64,8 @@ def test_replies_are_counted_by_their_source_and_time(
         exchange(program_a, hit_count=1, turn_count=2, seconds=4)
         exchange(program_a, turn_count=2, seconds=4)
         exchange(program_a, seconds=4, channel="slack")
-        today = activity(first=TODAY, last=TODAY).total
-        of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
+        today = activity(first=TODAY, last=TOMORROW).total
+        of_slack = activity(first=TODAY, last=TOMORROW, channel="slack").total
     counted = (today.from_facts, today.from_memories, today.from_turns, today.from_nothing)
     assert (today.messages, today.replies, counted) == (4, 4, (1, 1, 1, 1))
     assert (today.prompt_tokens, today.completion_tokens) == (400, 40)
@@ -108,9 +109,9 @@ def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
         of_agent = {"agent_id": program_a.agent.pk, "prompt_tokens": 7, "completion_tokens": 2}
         metered_call(**of_agent, cost=Decimal(1))
         metered_call(**of_agent, purpose="reply")
-        today = activity(first=TODAY, last=TODAY).total
-        of_rest = activity(first=TODAY, last=TODAY, channel="rest").total
-        of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
+        today = activity(first=TODAY, last=TOMORROW).total
+        of_rest = activity(first=TODAY, last=TOMORROW, channel="rest").total
+        of_slack = activity(first=TODAY, last=TOMORROW, channel="slack").total
     assert today.escalations == 1
     assert (today.extraction_tokens, today.cost) == (9, 1)
     assert (of_rest.extraction_tokens, of_rest.escalations) == (0, 1)

@@ -153,7 +153,7 @@ def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b:
 def test_session_of_another_tenant_cannot_be_opened(tenant_a: Tenant, tenant_b: Tenant) -> None:
     invoke(SessionStore(tenant_b.id), "Theirs")
 
-    with tenant_scope(tenant_a.id, pinned=True):
+    with tenant_scope(tenant_a.id):
         assert SessionStore(tenant_a.id).list_sessions() == []
         with pytest.raises(TenantPinned):
             SessionStore(tenant_b.id).get_session_messages("thread")

@@ -156,7 +156,7 @@ def test_message_of_an_unknown_tenant_is_refused(tenant_a, tenant_b):
         record_message(tenant_id="acme", **VALUES)
     with pytest.raises(UnknownTenant):
         record_message(tenant_id=uuid4(), **VALUES)
-    with tenant_scope(tenant_a.id, pinned=True), pytest.raises(TenantPinned):
+    with tenant_scope(tenant_a.id), pytest.raises(TenantPinned):
         record_message(tenant_id=tenant_b.id, **VALUES)
     assert counts(tenant_b.id) == (0, 0)
 

@@ -55,7 +55,7 @@ class Command(KonstructCommand):
         defaults = {name: options[option] for name, option in names.items()}
         ids, seen = DerivedIds(f"file {path.name}"), dict[str, str]()
         try:
-            with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
+            with path.open("rb") as file, tenant_scope(tenant.id):
                 lines = _numbered_lines(file)
                 while batch := list(islice(lines, BATCH)):
                     with transaction.atomic():
