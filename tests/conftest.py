@@ -22,12 +22,13 @@ from django.core.cache import caches
 from django.db import connections, transaction
 from django.test import Client, TestCase, TransactionTestCase
 from django_redis import get_redis_connection
+from django_tenants.utils import schema_context
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import BOOTSTRAP
-from tenants.context import leave_tenant, public_scope, tenant_scope
+from tenants.context import leave_tenant, public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
@@ -329,8 +330,8 @@ def tenant_b(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
 
 @pytest.fixture
 def inside(tenant_a: Tenant) -> Iterator[Tenant]:
-    """Tenant A, as the current tenant of the test."""
-    with tenant_scope(tenant_a.id):
+    """Tenant A, as the current tenant of the test, which may enter others."""
+    with schema_context(tenant_a.schema_name):
         yield tenant_a
 
 

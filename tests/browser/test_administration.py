@@ -77,23 +77,24 @@ def _administered(demo_tenant: Aurora) -> Administered:
         of_message = request_message_erasure(
             **Thread.of(message).as_filter, message_id=message.pk, by=EVA, reason="A card number."
         )
-        # Of a person that other tests do not use.
-        record_message(
-            tenant_id=tenant.id,
-            agent_id=demo_tenant.agent.pk,
-            user_id="nia",
-            thread_id="nia",
-            channel="import",
-            role="user",
-            content="Please forget me.",
-        )
+        # Of persons that other tests do not use.
+        for person in ("nia", "ola"):
+            record_message(
+                tenant_id=tenant.id,
+                agent_id=demo_tenant.agent.pk,
+                user_id=person,
+                thread_id=person,
+                channel="import",
+                role="user",
+                content="Please forget me.",
+            )
         done = request_erasure(
             user_id="nia", agent_id=None, by=EVA, reason="She asked for it by mail."
         )
     with database.as_owner():
         call_command("owner_worker", once=True, verbosity=0)
     with database.as_owner(), tenant_scope(tenant.id):
-        running = request_erasure(user_id="lea", agent_id=None, by=EVA, reason="")
+        running = request_erasure(user_id="ola", agent_id=None, by=EVA, reason="")
         ErasureRequest.objects.filter(pk=running.pk).update(
             progress={"step": "removes messages", "messages": {"removed": 300, "of": 910}}
         )

@@ -43,7 +43,8 @@ SERVICES = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())["service
 
 
 def contained(writable: Path, *command: str) -> list[str]:
-    unshare = ["unshare", "--mount", "--propagation", "private"]
+    # Coverage is written to another folder.
+    unshare = ["env", "-u", "KONSTRUCT_COVERAGE", "unshare", "--mount", "--propagation", "private"]
     return [*unshare, "sh", "-c", CONTAINED, "sh", str(writable), *command]
 
 

@@ -14,7 +14,7 @@ from memory.long_term import (
     store_embedding,
 )
 from memory.models import ConversationEmbedding
-from tenants.context import connection, current_tenant_id, tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import TenantPinned
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
@@ -140,20 +140,17 @@ def test_every_tenant_agent_and_user_has_memories_of_its_own(tenant_a, tenant_b,
         ]
 
 
-def test_the_tenant_of_the_call_decides_not_the_one_around_it(tenant_a, tenant_b):
+def test_a_call_for_another_tenant_is_refused_inside_of_a_scope(tenant_a, tenant_b):
     store(tenant_a.id, "of a", direction(1))
+    assert len(retrieve_relevant(str(tenant_a.id), AGENT, USER, direction(1))) == 1
     with tenant_scope(tenant_b.id):
-        store(tenant_a.id, "also of a", direction(1))
         assert retrieve_relevant(tenant_b.id, AGENT, USER, direction(1)) == []
-        assert len(retrieve_relevant(str(tenant_a.id), AGENT, USER, direction(1))) == 2
-        assert current_tenant_id() == tenant_b.id
-    with tenant_scope(tenant_b.id):
         with pytest.raises(TenantPinned):
             retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))
         with pytest.raises(TenantPinned):
             store(tenant_a.id, "forged", direction(1))
     with tenant_scope(tenant_a.id):
-        assert ConversationEmbedding.objects.count() == 2
+        assert ConversationEmbedding.objects.count() == 1
 
 
 # --- what is stored -------------------------------------------------------------------------------

@@ -106,6 +106,8 @@ def test_concurrent_twins_keep_their_tenants() -> None:
 
 
 def test_sync_twin_restores_its_tenant() -> None:
-    with tenant_scope(B):
+    with tenant_scope(A):
         assert async_to_sync(asynchronous(tenant_seen_inside))(A) == str(A)
-        assert current_tenant_id() == B
+        with pytest.raises(TenantPinned):
+            async_to_sync(asynchronous(tenant_seen_inside))(B)
+        assert current_tenant_id() == A

@@ -136,7 +136,7 @@ def test_a_tenant_that_does_not_exist_has_no_turns_and_takes_none(db, agent):
 def test_an_unknown_tenant_breaks_no_transaction(tenant_a, add_message):
     with tenant_scope(tenant_a.id), transaction.atomic():
         add_message(tenant_a.id, "before")
-        with pytest.raises(TenantPinned, match="end it before entering"):
+        with pytest.raises(TenantPinned, match="cannot enter tenant"):
             get_recent_messages(uuid4(), AGENT, USER)
         assert Message.objects.count() == 1
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django_tenants.utils import schema_context
 
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import OPEN_TYPES, send_open
@@ -14,7 +15,6 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from tenants import transaction
-from tenants.context import tenant_scope
 from tenants.outbox.models import NOTIFICATIONS, EventType, Subscription
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
@@ -34,7 +34,7 @@ def mail(mail: MailServer, settings: Any) -> MailServer:
 def team(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
     """A program of tenant A with a language model; the test runs in its tenant."""
     settings.LLM_POOL_URL = llm_server.url
-    with tenant_scope(program_a.tenant.id):
+    with schema_context(program_a.tenant.schema_name):
         Agent.objects.update(escalate_on=["human"])
         yield program_a
 

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from django.conf import settings as django_settings
 from django.db import connections
+from django_tenants.utils import schema_context
 
 from konstruct.orchestrator import messages, pipeline, replies
 from konstruct.orchestrator.exceptions import Busy
@@ -41,7 +42,7 @@ def send(program_a: Program) -> Any:
         )
         return accept(incoming, tenant_id=program_a.tenant.id)[0]
 
-    with tenant_scope(program_a.tenant.id):
+    with schema_context(program_a.tenant.schema_name):
         yield send
 
 
