@@ -152,6 +152,17 @@ class AuditedAdmin(ListToolsAdmin):
             return rows
         return rows.annotate(person_name=newest_name())
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by `search`, unless the query is blank."""
+        query = search_term.strip()
+        return (self.search(request, queryset, query) if query else queryset), False
+
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
+        """Return the rows that match a query. By default Django searches in `search_fields`."""
+        return super().get_search_results(request, rows, query)[0]
+
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""
         first, *others = super().get_list_display(request)

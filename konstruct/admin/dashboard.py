@@ -5,7 +5,7 @@ import math
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
@@ -37,8 +37,6 @@ from tenants.audit.models import Action
 READ: Final = "memory.view_message"
 RANGES: Final = (7, 30, 90, 365)
 DEFAULT_DAYS: Final = 30
-MESSAGES: Final = "memory_message"
-REPLY: Final = {"role__exact": "assistant"}
 # A day between days without a value is a point.
 LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
 
@@ -46,25 +44,11 @@ ReadValue = Callable[[Day], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """One line, or the bars of one colour, of a chart, and the list of its rows."""
-
-    name: Any
-    value: ReadValue
-    colour: str
-    filters: dict[str, str]
-    model: str = MESSAGES
-    """Model of the list."""
-    time: str = "created_at"
-    """Column of the rows' time."""
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its series are stacked bars, or lines."""
+    """A chart: its series are stacked bars, or lines. Each has a name, a value and a colour."""
 
     title: Any
-    series: tuple[Series, ...]
+    series: tuple[tuple[Any, ReadValue, str], ...]
     kind: str = "bar"
     unit: str = ""
 
@@ -77,42 +61,29 @@ def _percentile_seconds(fraction: float) -> ReadValue:
     return read
 
 
-def _source(name: Any, source: str, colour: str) -> Series:
-    return Series(name, attrgetter(f"from_{source}"), colour, {"source": source})
-
-
 CHARTS: Final = (
     Chart(
         _("Messages"),
-        (Series(_("Messages"), attrgetter("messages"), "primary-600", {"role__exact": "user"}),),
+        ((_("Messages"), attrgetter("messages"), "primary-600"),),
     ),
     Chart(
         _("Replies by source"),
         (
-            _source(_("From facts"), "facts", "green-600"),
-            _source(_("From recalled messages"), "memories", "primary-600"),
-            _source(_("From recent turns alone"), "turns", "blue-400"),
-            _source(_("From nothing"), "nothing", "orange-400"),
+            (_("From facts"), attrgetter("from_facts"), "green-600"),
+            (_("From recalled messages"), attrgetter("from_memories"), "primary-600"),
+            (_("From recent turns alone"), attrgetter("from_turns"), "blue-400"),
+            (_("From nothing"), attrgetter("from_nothing"), "orange-400"),
         ),
     ),
     Chart(
         _("Escalations"),
-        (
-            Series(
-                _("Escalations"),
-                attrgetter("escalations"),
-                "orange-600",
-                {"to": "person"},
-                "orchestrator_escalation",
-                "opened_at",
-            ),
-        ),
+        ((_("Escalations"), attrgetter("escalations"), "orange-600"),),
     ),
     Chart(
         _("Reply time"),
         (
-            Series("p50", _percentile_seconds(0.5), "primary-600", REPLY),
-            Series("p95", _percentile_seconds(0.95), "orange-600", REPLY),
+            ("p50", _percentile_seconds(0.5), "primary-600"),
+            ("p95", _percentile_seconds(0.95), "orange-600"),
         ),
         kind="line",
         unit="s",
@@ -120,15 +91,9 @@ CHARTS: Final = (
     Chart(
         _("Tokens"),
         (
-            Series(_("Sent for replies"), attrgetter("prompt_tokens"), "primary-600", REPLY),
-            Series(_("Received for replies"), attrgetter("completion_tokens"), "blue-400", REPLY),
-            Series(
-                _("Extraction of facts"),
-                attrgetter("extraction_tokens"),
-                "green-600",
-                {},
-                "orchestrator_extractionrun",
-            ),
+            (_("Sent for replies"), attrgetter("prompt_tokens"), "primary-600"),
+            (_("Received for replies"), attrgetter("completion_tokens"), "blue-400"),
+            (_("Extraction of facts"), attrgetter("extraction_tokens"), "green-600"),
         ),
     ),
 )
@@ -140,22 +105,6 @@ def chosen_days(request: HttpRequest) -> int:
     return int(text) if text in {*map(str, RANGES)} else DEFAULT_DAYS
 
 
-def chart_context(days: int) -> dict[str, Any]:
-    """Return the charts of the last days for index.html."""
-    period = activity(**_range(days))
-    cost = period.total.cost
-    unknown_share, unknown = share_of_unknown_languages()
-    return {
-        "charts": [_chart_context(chart, period) for chart in CHARTS],
-        "days": days,
-        "ranges": RANGES,
-        "cost": format_number(cost, 2) if cost else None,
-        "is_complete": period.is_complete,
-        "unknown_percent": math.ceil(100 * unknown_share),
-        "unknown_languages": language_names(unknown),
-    }
-
-
 def _range(days: int) -> dict[str, Any]:
     """Return the first and the last of the days, in UTC."""
     today = datetime.now(UTC).date()
@@ -163,46 +112,34 @@ def _range(days: int) -> dict[str, Any]:
 
 
 def _chart_context(chart: Chart, period: Activity) -> dict[str, Any]:
-    days = list(period.days)
     datasets = [
         {
-            "label": str(series.name),
-            "data": [series.value(day) for day in period.days.values()],
-            "backgroundColor": f"var(--color-{series.colour})",
-            "borderColor": f"var(--color-{series.colour})",
+            "label": str(name),
+            "data": [value(day) for day in period.days.values()],
+            "backgroundColor": f"var(--color-{colour})",
+            "borderColor": f"var(--color-{colour})",
             "maxBarThickness": 20,
             "maxTicksXLimit": 8,
             "displayYAxis": True,
             **({"suffixYAxis": chart.unit} if chart.unit else {}),
             **({"stack": "day"} if chart.kind == "bar" else LINE_OPTIONS),
         }
-        for series in chart.series
+        for name, value, colour in chart.series
     ]
-    labels = [date_format(day, "MONTH_DAY_FORMAT") for day in days]
+    labels = [date_format(day, "MONTH_DAY_FORMAT") for day in period.days]
     return {
         "title": chart.title,
         "kind": chart.kind,
         "data": json.dumps({"labels": labels, "datasets": datasets}),
         "series": [
             {
-                "name": series.name,
-                "colour": series.colour,
-                "total": _format_number(series.value(period.total), chart.unit),
-                "link": _rows_url(series, days[0], days[-1]),
+                "name": name,
+                "colour": colour,
+                "total": _format_number(value(period.total), chart.unit),
             }
-            for series in chart.series
+            for name, value, colour in chart.series
         ],
     }
-
-
-def _rows_url(series: Series, first: date, last: date) -> str:
-    """Return the list of the rows of a series from one day to another."""
-    time_range = {
-        f"{series.time}__gte": f"{first} 00:00:00+00:00",
-        f"{series.time}__lt": f"{last + timedelta(days=1)} 00:00:00+00:00",
-    }
-    query = {**time_range, **series.filters}
-    return reverse(f"admin:{series.model}_changelist", query=query)
 
 
 def _format_number(value: float | int | None, unit: str) -> str:
@@ -213,7 +150,7 @@ def _format_number(value: float | int | None, unit: str) -> str:
 
 @tenant_site.page("activity/", name="activity", permission=READ)
 def activity_by_day(request: HttpRequest) -> HttpResponseBase:
-    """Show the numbers of the charts as a table, each with a link to its rows.
+    """Show the numbers of the charts as a table.
 
     A POST counts the days of the table again, such as after an import or an erasure.
     """
@@ -224,22 +161,16 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
             recount(**_range(days))
         return redirect(reverse("admin:activity", query={"days": days}))
     log_access(request, Action.VIEW, "dashboard", days=days)
-    columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
+    columns = [(*series, chart.unit) for chart in CHARTS for series in chart.series]
     rows = [
-        (
-            day,
-            [
-                (_format_number(series.value(numbers), unit), _rows_url(series, day, day))
-                for series, unit in columns
-            ],
-        )
+        (day, [_format_number(value(numbers), unit) for _, value, _, unit in columns])
         for day, numbers in reversed(list(activity(**_range(days)).days.items()))
     ]
     return tenant_site.render(
         request,
         "konstruct/activity.html",
         title=gettext("Activity by day"),
-        columns=[series.name for series, _ in columns],
+        columns=[name for name, *_ in columns],
         rows=rows,
         days=days,
         is_fullwidth=1,
@@ -303,4 +234,17 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         return today
     if steps := first_steps(request):
         return {**today, "first_steps": steps}
-    return {**today, **chart_context(chosen_days(request))}
+    days = chosen_days(request)
+    period = activity(**_range(days))
+    cost = period.total.cost
+    unknown_share, unknown = share_of_unknown_languages()
+    return {
+        **today,
+        "charts": [_chart_context(chart, period) for chart in CHARTS],
+        "days": days,
+        "ranges": RANGES,
+        "cost": format_number(cost, 2) if cost else None,
+        "is_complete": period.is_complete,
+        "unknown_percent": math.ceil(100 * unknown_share),
+        "unknown_languages": language_names(unknown),
+    }

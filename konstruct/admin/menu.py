@@ -44,7 +44,6 @@ OPERATORS_MENU = (
         "",
         (
             (_("Tenants"), "domain", "tenants.tenant"),
-            (_("Usage"), "bar_chart", "usage"),
             (_("Processes"), "memory", "processes"),
             (_("Operators"), "badge", "auth.user"),
             (_("Groups"), "admin_panel_settings", "auth.group"),
@@ -77,7 +76,6 @@ RECORDS: Final = (
             "memory.factevidence": _("The quotes of messages from which facts come."),
             "memory.factevent": _("Each change of a fact, and by whom."),
             "orchestrator.extractionrun": _("When facts were extracted, with preview and undo."),
-            "memories": _("What an agent recalls for a person and a text: try it."),
             "memory.conversationembedding": _("Messages in pieces, with their embeddings."),
             "memory.recallexclusion": _("Messages that are not recalled."),
         },
@@ -122,7 +120,6 @@ RECORDS: Final = (
             "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
             "orchestrator.modelcall": _("Each request to a language model."),
             "auth.group": _("What members of the team may do."),
-            "logins": _("Who is logged in, and until when."),
             "activity": _("The numbers of the charts of Today."),
         },
     ),
@@ -130,8 +127,6 @@ RECORDS: Final = (
 PAGE_TITLES: Final = {
     "sessions": _("Sessions"),
     "windows": _("Recent turns"),
-    "memories": _("Memories"),
-    "logins": _("Logins"),
     "activity": _("Activity by day"),
     "fact_review": _("Facts to review"),
 }
@@ -213,6 +208,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with the pages that this person may open."""
     is_tenant = getattr(request, "tenant", None) is not None
     counts = waiting_counts(request) if is_tenant else {}
+    tables = ["records", *(target for _, entries in RECORDS for target in entries)]
+    is_in_records = is_tenant and request.path.startswith(tuple(map(list_url, tables)))
     groups: list[dict[str, Any]] = []
     for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
@@ -221,7 +218,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "icon": icon,
                 "link": list_url(target),
                 "badge": badge(counts.get(target, 0)) or None,
-                **({"active": _is_in_records(request)} if target == "records" else {}),
+                **({"active": is_in_records} if target == "records" else {}),
             }
             for name, icon, target in entries
             if may_open(request, target)
@@ -229,12 +226,6 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         if items:
             groups.append({"title": title, "separator": bool(groups), "items": items})
     return groups
-
-
-def _is_in_records(request: HttpRequest) -> bool:
-    """Return whether the page is Records, or belongs to one of its tables."""
-    targets = ["records", *(target for _, entries in RECORDS for target in entries)]
-    return request.path.startswith(tuple(map(list_url, targets)))
 
 
 def may_open(request: HttpRequest, target: str) -> bool:

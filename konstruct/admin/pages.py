@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.lists import agent_names
 from konstruct.api.models import valid_id
-from konstruct.orchestrator.identities.channel_identities import find_people, main_id
+from konstruct.orchestrator.identities.channel_identities import find_people
 from memory.arguments import id_argument
 from memory.browse.people import displayed_names
 from memory.exceptions import InvalidArgument
@@ -141,15 +141,6 @@ class UserField(forms.CharField):
         if typed and self._is_known:
             raise ValidationError(gettext("No person has this id or name."))
         return typed
-
-
-def person_of(request: HttpRequest) -> tuple[str, str]:
-    """Return the id of the person that the address names, or "" and the reason for none."""
-    try:
-        user_id = UserField(is_known=True).clean(request.GET.get("user"))
-    except ValidationError as error:
-        return "", " ".join(error.messages)
-    return main_id(user_id) if user_id else "", ""
 
 
 @contextmanager

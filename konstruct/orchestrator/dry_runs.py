@@ -194,16 +194,13 @@ def _ask(
 # --- Saved questions ------------------------------------------------------------------------------
 
 
-def save_question(
-    agent: Agent, *, content: str, user_id: str | None = None, question_id: UUID | None = None
-) -> SavedQuestion:
+def save_question(agent: Agent, *, content: str, user_id: str | None = None) -> SavedQuestion:
     """Save a question to an agent.
 
     Args:
         agent: the agent, of the current tenant.
         content: the message.
         user_id: the person who asks; None: a person without memories.
-        question_id: the id of its row; None: a new one.
 
     Raises:
         TooManyQuestions: the agent has MAX_QUESTIONS.
@@ -217,9 +214,7 @@ def save_question(
             raise TooManyQuestions(
                 f"{agent.name} has {MAX_QUESTIONS} saved questions. Delete one first."
             )
-        return SavedQuestion.objects.create(
-            id=question_id or uuid4(), agent_id=agent.pk, content=content, user_id=user_id
-        )
+        return SavedQuestion.objects.create(agent_id=agent.pk, content=content, user_id=user_id)
 
 
 def enqueue_questions(agent_id: UUID) -> None:

@@ -85,12 +85,6 @@ def set_days(rule: RetentionRule, days: int) -> None:
         rule.save()
 
 
-def cancel_change(rule: RetentionRule) -> bool:
-    """Cancel the pending change; return whether there was one."""
-    pending = RetentionRule.objects.filter(pk=rule.pk, effective_at__isnull=False)
-    return bool(pending.update(next_days=None, effective_at=None))
-
-
 def remove_rule(rule: RetentionRule) -> None:
     """Delete a rule.
 

@@ -1,12 +1,9 @@
-"""Figures of tenants for operators: sizes and jobs, in two queries for each server, and problems.
+"""Figures of tenants for operators: jobs, in one query for each server, and problems.
 
-No row of a tenant is read: sizes are Postgres' statistics, and jobs are counted by a function that
-names no job.
+No row of a tenant is read: jobs are counted by a function that names no job.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,43 +19,7 @@ from tenants.outages import ServerDown
 from tenants.schemas.migration_state import is_fitting
 from tenants.servers import servers
 
-# Rows are Postgres' running estimate, and bytes those of the last vacuum or analyze of each table:
-# pg_total_relation_size loads the definition of each table and index into the session, which took
-# 13 s for a page of 100 tenants in a new session, and 1.3 s in the next request.
-# The view of the statistics of rows reads those of all tables of all tenants: with 224 tenants
-# three times as long.
-_SIZES = """
-SELECT n.nspname,
-       sum(current_setting('block_size')::bigint
-           * (c.relpages + coalesce(long_values.relpages, 0)))::bigint,
-       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
-           WHERE c.relname = 'memory_message'), 0)::bigint,
-       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
-           WHERE c.relname = 'orchestrator_agent'), 0)::bigint,
-       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
-           WHERE c.relname IN ('memory_conversationembedding', 'memory_memoryentry')), 0)::bigint,
-       max(greatest(pg_stat_get_lastscan(c.oid), (
-           SELECT max(pg_stat_get_lastscan(i.indexrelid)) FROM pg_index AS i
-           WHERE i.indrelid = c.oid))) FILTER (WHERE c.relname = 'memory_message')
-FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
-LEFT JOIN pg_class AS long_values ON long_values.oid = c.reltoastrelid
-WHERE n.nspname = ANY (%s)
-GROUP BY n.nspname
-"""
 _BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs()"
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The size of one schema."""
-
-    bytes: int = 0
-    """Of tables and indexes, as of the last vacuum or analyze of each."""
-    messages: int = 0
-    agents: int = 0
-    memories: int = 0
-    last_activity: datetime | None = None
-    """When its messages were last read, which each message does; since Postgres counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +29,6 @@ class Backlog:
     waiting: int = 0
     failed: int = 0
     oldest: datetime | None = None
-
-
-def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
-    """Return the sizes of tenants by schema name, with one query for each server.
-
-    A schema that does not exist, or whose server is down, is missing.
-    """
-    schemas_by_server: dict[str, list[str]] = defaultdict(list)
-    for tenant in tenants:
-        schemas_by_server[tenant.server].append(tenant.schema_name)
-    sizes: dict[str, Size] = {}
-    for server, schema_names in schemas_by_server.items():
-        with suppress(ServerDown), server_scope(server):
-            sizes |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
-    return sizes
 
 
 def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[str]]:
@@ -103,11 +49,9 @@ def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[
 
 
 def add_figures(tenants: list[Any]) -> None:
-    """Set `size`, `backlog` and `is_down` (whether its server is down) of each tenant."""
-    sizes = sizes_of(tenants)
+    """Set `backlog` and `is_down` (whether its server is down) of each tenant."""
     waiting, down = backlogs({tenant.server for tenant in tenants}) if tenants else ({}, [])
     for tenant in tenants:
-        tenant.size = sizes.get(tenant.schema_name, Size())
         tenant.backlog = waiting.get(tenant.pk, Backlog())
         tenant.is_down = tenant.server in down
 

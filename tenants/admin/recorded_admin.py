@@ -1,33 +1,21 @@
-"""The base of a model's pages in both admins. It records what they show and change.
+"""The base of a model's pages in both admins. It records what they show and change."""
 
-An update that would be lost, and a second row of one form, are refused: the form of a row has a
-hidden field with a digest of each value that it was opened with. When it is sent, values that were
-stored since are compared with those that were entered. The form of a new row has the id that the
-row gets.
-"""
-
-import hashlib
-import json
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID, uuid4
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Permission
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import DataError
-from django.db.models import Model, QuerySet, UUIDField
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.functional import cached_property
-from django.utils.translation import gettext, gettext_lazy as _, ngettext
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
@@ -58,108 +46,6 @@ class PermissionsField(forms.ModelMultipleChoiceField):
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.content_type} | {permission_name(obj)}"
-
-
-VERSION: Final = "row_version"
-ROW_ID: Final = "row_id"
-DIGEST_CHARACTERS: Final = 12
-
-
-class RowForm(forms.ModelForm):
-    """The form of a row that exists."""
-
-    @property
-    def row_version(self) -> str:
-        """The hidden field: a digest of each value that the form was opened with."""
-        pairs = (f"{name}:{digest}" for name, digest in self._digests().items())
-        return self._sent_version() or ",".join(pairs)
-
-    def full_clean(self) -> None:
-        """Check the entries; then refuse to replace values that were stored since, unless equal.
-
-        A form without the hidden field was sent by a program, and replaces the stored values.
-        """
-        super().full_clean()
-        sent = dict(pair.partition(":")[::2] for pair in self._sent_version().split(","))
-        stored = self._digests()
-        lost = [name for name in self.changed_data if sent.get(name, stored[name]) != stored[name]]
-        if lost:
-            text = gettext(
-                "This was changed after you had opened it: %(fields)s. Your input is below, and is"
-                " not saved. Open the page again to save it; its history names who changed it."
-            )
-            names = ", ".join(str(self[name].label) for name in lost)
-            self.add_error(None, text % {"fields": names})
-
-    def _sent_version(self) -> str:
-        return self.data.get(VERSION, "")
-
-    def _digests(self) -> dict[str, str]:
-        return {
-            name: _digest(self.get_initial_for_field(field, name))
-            for name, field in self.fields.items()
-            if not field.disabled
-        }
-
-
-class FormWithId(forms.BaseForm):
-    """A form that has an id, by which it is known when it is sent twice."""
-
-    @cached_property
-    def row_id(self) -> UUID:
-        """The id of what the form makes."""
-        try:
-            return UUID(self.data.get(ROW_ID, ""))
-        except ValueError:
-            return uuid4()
-
-
-class NewRowForm(FormWithId):
-    """The form of a new row. If it is sent twice, also at the same time, it makes one row.
-
-    Check it in the transaction that saves the row.
-    """
-
-    row_model: type[Model]
-    sent_twice = ""
-    """A sentence for the error, after the one that names the row."""
-
-    def full_clean(self) -> None:
-        """Check the entries, and that no form with the same id has saved its row."""
-        super().full_clean()
-        if not self.is_bound:
-            return
-        lock_form(f"{self.row_model._meta.label_lower} {self.row_id}")
-        saved = self.row_model._default_manager.filter(pk=self.row_id).first()
-        if saved is not None:
-            self.row_id = uuid4()
-            text = gettext(
-                "This form was sent twice, and %(row)s is saved already. Save again only to add"
-                " another one."
-            )
-            self.add_error(None, " ".join(filter(None, [text % {"row": saved}, self.sent_twice])))
-
-
-def lock_form(key: str) -> None:
-    """Wait for other transactions that have called this with the same key.
-
-    Rows are locked later, in the order that each service chooses.
-    """
-    execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
-
-
-def _digest(value: Any) -> str:
-    text = json.dumps(_plain(value), default=str, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that is the same for the same rows in another order."""
-    if isinstance(value, Model):
-        return str(value.pk)
-    if isinstance(value, list) and all(isinstance(item, Model) for item in value):
-        return sorted(str(row.pk) for row in value)
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 class DeclaredChangeList(ChangeList):
@@ -194,15 +80,12 @@ class RecordedAdmin(ModelAdmin):
 
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
-    change_form_before_template = "konstruct/form_state.html"
     counted: tuple[Any, Any] | None = None
     """What one row and many rows are called below the list, if not as their model."""
     actions_by_row: tuple[str, ...] = ()
     """Actions that call other servers, and so have a transaction for each row."""
     log_list: str
     """The list of the log of the site."""
-    sent_twice: Any = ""
-    """A sentence for the error of a form of a new row that is sent twice."""
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
@@ -234,27 +117,10 @@ class RecordedAdmin(ModelAdmin):
             self.record_list(request, action, [] if shown is None else [*shown.result_list])
         return response
 
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return the form, which refuses a lost update, or a second row of one form."""
-        form: Any = kwargs.get("form", self.form)
-        attributes = {
-            "__module__": form.__module__,
-            "row_model": self.model,
-            "sent_twice": str(self.sent_twice),
-        }
-        if kwargs.get("change"):
-            kwargs["form"] = type(form)(form.__name__, (RowForm, form), attributes)
-        elif isinstance(self.opts.pk, UUIDField):
-            kwargs["form"] = type(form)(form.__name__, (NewRowForm, form), attributes)
-        return super().get_form(request, obj, **kwargs)
-
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the form, with the buttons that apply."""
-        form = context["adminform"].form
-        context["row_version"] = getattr(form, "row_version", "")
-        context["row_id"] = getattr(form, "row_id", "")
         if kwargs.get("add") and self.redirects_after_add:
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().render_change_form(request, context, *args, **kwargs)
@@ -289,7 +155,8 @@ class RecordedAdmin(ModelAdmin):
         A second POST request for the row waits for the first one, and sees what that has saved.
         """
         if request.method == "POST":
-            lock_form(f"{self.opts.label_lower} {object_id}")
+            lock = f"form {self.opts.label_lower} {object_id}"
+            execute("SELECT public.wait_for_tenant_lock(%s)", [lock])
         found: Any = super().get_object(request, object_id, from_field)
         if found is None and self.has_view_or_change_permission(request):
             raise Http404(f"There is no {self.opts.verbose_name_raw} {object_id!r}.")
@@ -297,30 +164,8 @@ class RecordedAdmin(ModelAdmin):
             found.was = self.state_of(found)
         return found
 
-    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
-        """Return the row that is to be saved; a new one has the id of its form."""
-        row = super().save_form(request, form, change)
-        if isinstance(form, NewRowForm):
-            row.pk = form.row_id
-        return row
-
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Do an action with the chosen rows, in one transaction; report missing rows."""
-        chosen = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
-        if chosen and request.POST.get("select_across") != "1":
-            try:
-                missing = len(chosen) - queryset.filter(pk__in=chosen).count()
-            except (ValidationError, ValueError):  # not keys of the model
-                missing = len(chosen)
-            if missing:
-                text = ngettext(
-                    "%(missing)s chosen row is not there any more, or not in this list.",
-                    "%(missing)s chosen rows are not there any more, or not in this list.",
-                    missing,
-                )
-                self.message_user(request, text % {"missing": missing}, messages.WARNING)
-            if missing == len(chosen):
-                return redirect(request.get_full_path())
+        """Do an action with the chosen rows, in one transaction."""
         if request.POST.get("action") in self.actions_by_row:
             return super().response_action(request, queryset)
         with transaction.atomic():

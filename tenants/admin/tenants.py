@@ -1,7 +1,9 @@
-"""Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
+"""Operators' admin of tenants with their usage, of domains, and of the operators themselves."""
 
 from collections.abc import Callable
-from typing import Any
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
@@ -24,7 +26,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
-from tenants.admin.columns import ChoiceFilter, Colours, EventColumns, format_number
+from tenants.admin.columns import ChoiceFilter, Colours, EventColumns, format_number, time_text
 from tenants.admin.figures import add_figures, backlogs
 from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
@@ -32,6 +34,7 @@ from tenants.admin.recorded_admin import DeclaredChangeList, RecordedGroupAdmin,
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
+from tenants.limits.quotas import LABELS, Quota
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting
@@ -135,6 +138,29 @@ class OperatorAdmin(ListToolsAdmin):
         record_person_action(request, action, row or self.opts.verbose_name_raw, **detail)
 
 
+def measured(name: str, description: Any, as_text: Callable[[Any], str]) -> Any:
+    """Return a column of the last measurement of a tenant's usage."""
+
+    @display(description=description, empty_value="-")
+    def value(tenant: Tenant) -> str | None:
+        value = {**tenant.usage, **tenant.usage.get("month", {})}.get(name)
+        return None if value is None else as_text(value)
+
+    value.__name__ = name
+    return value
+
+
+MEASURED: Final = (
+    *(
+        measured(quota.value, LABELS[quota], lambda number: format_number(Decimal(number)))
+        for quota in (Quota.MESSAGES, Quota.TOKENS, Quota.MEMORIES, Quota.API_KEYS)
+    ),
+    measured("cost", LABELS[Quota.COST], lambda number: format_number(Decimal(number), 2)),
+    measured("storage_bytes", _("On disk"), filesizeformat),
+    measured("measured_at", _("Measured"), lambda text: time_text(datetime.fromisoformat(text))),
+)
+
+
 class TenantAdmin(OperatorAdmin):
     """Registers, suspends and resumes tenants. It cannot see their content.
 
@@ -144,20 +170,18 @@ class TenantAdmin(OperatorAdmin):
     """
 
     list_display = (
-        *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", "messages"),
-        *("memories", "disk", "last_activity", "host_names", "created_at", "provisioning_error"),
+        *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", *MEASURED),
+        *("reached", "host_names", "created_at", "provisioning_error"),
     )
     list_filter = ("state", MigrationFilter, JobsFilter, quotas.ReachedFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
-        *("id", "condition", "schema_name", "schema", "provisioning_error", "disk", "messages"),
-        *("agents", "waiting", "failed", "memories", "last_activity"),
-        *("created_at", "migrated_at", "server", "reached"),
+        *("id", "condition", "schema_name", "schema", "provisioning_error", "waiting", "failed"),
+        *("created_at", "migrated_at", "server", "reached", *MEASURED),
     )
     fields = (
         *("slug", "name", "condition", "schema", "provisioning_error", "migrated_at", "waiting"),
-        *("failed", "messages", "memories", "disk", "last_activity", "reached"),
-        *("agents", "id", "schema_name", "server", "created_at"),
+        *("failed", *MEASURED, "reached", "id", "schema_name", "server", "created_at"),
         *quotas.NAMES,
     )
     inlines = (DomainInline,)
@@ -306,11 +330,6 @@ class TenantAdmin(OperatorAdmin):
         """The limits that were reached at the last measurement."""
         return quotas.reached_text(obj)
 
-    @display(description=_("On disk"))
-    def disk(self, obj: Any) -> str:
-        """The approximate size of the schema with its indexes, by Postgres' statistics."""
-        return filesizeformat(obj.size.bytes)
-
     @display(description=_("Jobs waiting"))
     def waiting(self, obj: Any) -> str:
         """The number of waiting jobs, and since when the oldest is due."""
@@ -324,18 +343,6 @@ class TenantAdmin(OperatorAdmin):
         """The number of failed jobs."""
         return format_number(obj.backlog.failed)
 
-    @display(description=_("Memories"))
-    def memories(self, obj: Any) -> str:
-        """The approximate number of vectors and facts, from Postgres' statistics."""
-        return format_number(obj.size.memories)
-
-    @display(description=_("Last activity"))
-    def last_activity(self, obj: Any) -> str:
-        """The time at which messages were last read or written, from Postgres' statistics."""
-        if not obj.size.last_activity:
-            return gettext("unknown")
-        return gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
-
     @display(description=_("Admin"))
     def admin_link(self, obj: Any) -> SafeString | str:
         """A link to the tenant's admin."""
@@ -347,16 +354,6 @@ class TenantAdmin(OperatorAdmin):
             gettext("Open"),
             obj.slug,
         )
-
-    @display(description=_("Messages"))
-    def messages(self, obj: Any) -> str:
-        """The approximate number of messages, from Postgres' statistics."""
-        return format_number(obj.size.messages)
-
-    @display(description=_("Agents"))
-    def agents(self, obj: Any) -> str:
-        """The approximate number of agents, from Postgres' statistics."""
-        return format_number(obj.size.agents)
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -404,12 +401,12 @@ class TeamAdmin(RecordedGroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unf
 class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     """Actions of operators, and failed logins."""
 
-    list_display = ("exact_time", "actor", "what", "subject_label", "name", "changed", "address")
+    list_display = ("created_at", "actor", "what", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=subject_id", "=address")
     search_help_text = _("The name of the actor, the name or id of the object, or an address.")
     fields = (
-        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action"),
+        *("created_at", "actor", "actor_kind", "actor_id", "address", "action"),
         *("subject_label", "name", "subject_id", "changes", "asked"),
     )
     show_full_result_count = False

@@ -13,7 +13,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    page = admin.open("/admin/memory/message/")
+    page = admin.open("/admin/memory/memoryentry/")
 
     # The first Tab skips the menu.
     page.keyboard.press("Tab")
@@ -43,7 +43,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     expect(page.locator("#command-results-list .active")).to_contain_text("Search facts and")
     page.keyboard.press("Enter")
     page.wait_for_url("**/admin/search/?q=sick+child")
-    page = admin.open("/admin/memory/message/")
+    page = admin.open("/admin/memory/memoryentry/")
 
     account = page.locator("[x-on\\:click*='openUserLinks =']")
     expect(account).to_have_attribute("aria-expanded", "false")

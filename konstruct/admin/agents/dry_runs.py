@@ -34,7 +34,6 @@ from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from memory.browse.people import displayed_names
 from memory.models import Message, Scope
 from tenants import transaction
-from tenants.admin.recorded_admin import NewRowForm
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -106,10 +105,8 @@ Side = tuple[str, DryRun, dict[str, Any] | None]
 """One of the answers side by side: its title, the answer, and its sources for why.html."""
 
 
-class MessageForm(NewRowForm, PageForm):
+class MessageForm(PageForm):
     """A message to an agent, and the person who writes it; a question if it is saved."""
-
-    row_model = SavedQuestion
 
     content = forms.CharField(
         label=_("Message"),
@@ -132,7 +129,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     if request.POST.get("do") == "save":
         with show_outcome(request, form=form), transaction.atomic():
             if form.is_valid():
-                question = save_question(agent, question_id=form.row_id, **form.cleaned_data)
+                question = save_question(agent, **form.cleaned_data)
                 enqueue_questions(agent.pk)
                 log_row_access(request, Action.CREATE, question, after=row_state(question))
         if form.is_valid():
@@ -214,7 +211,6 @@ def _render(
         title=gettext("Try %(name)s") % {"name": agent.name},
         agent=agent,
         form=form,
-        row_id=form.row_id,
         sides=sides,
         people=[(user_id, names.get(user_id, "")) for user_id in user_ids],
         **answers_by_version(agent),

@@ -8,36 +8,36 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Case, OuterRef, QuerySet, Value, When
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from konstruct.admin.access import PageList, log_row_access
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, column
+from konstruct.admin.memory.sessions import VIEW_WINDOWS
 from konstruct.admin.memory.sources import exclusion_label, is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.pages import MAX_CHOICES, agent_user_query, as_uuid, show_outcome
+from konstruct.admin.pages import MAX_CHOICES, agent_user_query, as_uuid
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
-from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED
 from konstruct.templatetags.texts import speaker
 from memory.browse import threads
+from memory.browse.people import displayed_names
 from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
-from memory.conversations.thread_window import shared_channels
+from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.models import Message
-from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.models import job_columns
 
-RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
 MAX_PREVIEW_CHARACTERS: Final = 100
 STATES: Final = {
@@ -89,12 +89,9 @@ class ConversationList(PageList):
             states=ArraySubquery(pending.annotate(state=reply_state).values("state")),
         )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """Search by a person's id or name."""
-        people = find_people(search_term.strip())[:MAX_CHOICES] if search_term.strip() else None
-        return queryset if people is None else queryset.filter(user_id__in=people), False
+        return rows.filter(user_id__in=find_people(query)[:MAX_CHOICES])
 
     @display(description=_("Latest message"))
     def beginning(self, message: Any) -> str:
@@ -189,12 +186,18 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 @tenant_site.page("conversations/<uuid:message_id>/thread/", permission=READ)
 def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Show a thread around a message, with the turns of all people and agents in it."""
+    """Show a thread around a message, with the turns of all people and agents in it.
+
+    Of a channel in which several people speak it also shows the recent turns, as prompts have them.
+    """
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
     turns: list[Any] = threads.turns_around(anchor, of_all=True)
-    shown = [turn.user_id for turn in turns]
-    log_row_access(request, Action.VIEW, anchor, "conversation", people=shown)
-    names = agent_names()
+    recent: list[Any] | None = None
+    if anchor.channel in shared_channels() and request.user.has_perm(VIEW_WINDOWS):
+        recent = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
+    users = {*(turn.user_id for turn in turns), *(turn["user_id"] for turn in recent or ())}
+    log_row_access(request, Action.VIEW, anchor, "conversation", people=users)
+    names, people = agent_names(), displayed_names(users)
     for turn in turns:
         turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
         turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk
@@ -207,22 +210,21 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         anchor=anchor,
         channel=anchor.origin,
         turns=turns,
+        recent=recent
+        and [
+            {
+                **turn,
+                "at": parse_datetime(turn.get("at", "")),
+                "person_name": people.get(turn["user_id"], ""),
+                "agent_name": names.get(UUID(turn["answered_by"]), "")
+                if turn["answered_by"]
+                else "",
+            }
+            for turn in recent
+        ],
         earlier=earlier,
         later=later,
     )
-
-
-@tenant_site.post_page(
-    "conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY
-)
-def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Retry a reply that has failed."""
-    message = get_object_or_404(_MESSAGES, pk=message_id)
-    success = gettext("The message will be answered in a moment.")
-    with show_outcome(request, success), transaction.atomic():
-        retry_reply(message_id, tenant_id=required_tenant_id())
-        log_row_access(request, Action.RETRY, message, "reply")
-    return redirect("admin:conversation", message_id)
 
 
 def _status(message: Any, pending: PendingReply | None) -> str:

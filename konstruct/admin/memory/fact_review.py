@@ -1,4 +1,4 @@
-"""The review of facts: the queue of proposed facts, and decisions about a fact."""
+"""The review of facts: the queue of proposed facts, decisions, and the runs that propose facts."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -16,11 +16,20 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, log_access, log_row_access
-from konstruct.admin.lists import agent_names
+from konstruct.admin.access import (
+    AuditedReadOnlyAdmin,
+    RowPageAdmin,
+    author_name,
+    author_of,
+    log_access,
+    log_row_access,
+)
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
 from konstruct.admin.memory.marking import mark_difference, marked_spans
-from konstruct.admin.pages import PageForm, as_uuid, person_of, show_outcome
-from konstruct.orchestrator.models import Agent
+from konstruct.admin.pages import PageForm, UserField, as_uuid, show_outcome
+from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.identities.channel_identities import main_id
+from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
 from memory.browse.search import MessageFilter, search_messages
@@ -42,13 +51,6 @@ REVIEW: Final = "memory.review_memoryentry"
 TURNS_BEFORE, TURNS_AFTER = 3, 2
 # Counting stops here; the page then shows "500+".
 MAX_COUNT: Final = 500
-MAX_CHOICES: Final = 100
-FILTERS: Final = {
-    "agent": "agent_id",
-    "user": "user_id",
-    "slot": "slot",
-    "reason": "review_reason__contains",
-}
 # The choice of the form of exclusions for a whole message.
 WHOLE_MESSAGE: Final = "whole"
 
@@ -112,9 +114,16 @@ class EditForm(ReasonForm):
 @tenant_site.page("facts/review/", permission=REVIEW)
 def fact_review(request: HttpRequest) -> HttpResponseBase:
     """Show the oldest proposed fact, and take the decision about it."""
-    user_id, problem = person_of(request)
-    filters = _filters(request, user_id)
-    queue = proposed_facts().filter(**{FILTERS[name]: text for name, text in filters.items()})
+    user_id = problem = ""
+    try:
+        if found := UserField(is_known=True).clean(request.GET.get("user")):
+            user_id = main_id(found)
+    except forms.ValidationError as error:
+        problem = " ".join(error.messages)
+    agent_id = as_uuid(request.GET.get("agent"))
+    values = {"agent": str(agent_id or ""), "user": user_id}
+    filters = {name: value for name, value in values.items() if value}
+    queue = proposed_facts().filter(**{f"{name}_id": value for name, value in filters.items()})
     if problem:
         queue = queue.none()
     refused = None
@@ -140,7 +149,6 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
         count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
         names=names.items(),
         agent=fact and names.get(fact.agent_id, gettext("all agents")),
-        choices=_choices(),
         filters=filters,
         problem=problem,
         query=urlencode(filters),
@@ -149,28 +157,9 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _filters(request: HttpRequest, user_id: str) -> dict[str, str]:
-    """Return the filters of the address that are set and valid."""
-    agent = as_uuid(request.GET.get("agent"))
-    text_filters = {
-        name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")
-    }
-    filters = {"agent": str(agent or ""), "user": user_id, **text_filters}
-    return {name: value for name, value in filters.items() if value}
-
-
 def proposed_facts() -> Any:
     """Return the proposed facts, oldest first."""
     return MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
-
-
-def _choices() -> dict[str, list[str]]:
-    """Return the slots and reasons of the oldest proposed facts, for the filters."""
-    rows = list(proposed_facts().values_list("slot", "review_reason")[:MAX_CHOICES])
-    return {
-        "slots": sorted({slot for slot, _ in rows if slot}),
-        "reasons": sorted({part for _, reason in rows for part in reason.split(", ") if part}),
-    }
 
 
 def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]:
@@ -374,3 +363,60 @@ class FactEventAdmin(AuditedReadOnlyAdmin):
     def why(self, event: FactEvent) -> str:
         """The author's reason, or one of the platform's."""
         return event.reason if event.author_kind == AuthorKind.PERSON else translated(event.reason)
+
+
+RUN: Final = "admin:orchestrator_extractionrun_change"
+ROLL_BACK: Final = "orchestrator.change_extractionrun"
+
+
+@admin.register(ExtractionRun, site=tenant_site)
+class ExtractionRunAdmin(RowPageAdmin):
+    """Requests for the facts of a part of a conversation."""
+
+    list_display = (
+        *("created_at", "state", "agent", "user_id", "model", "prompt_tokens"),
+        *("completion_tokens", "cost", "error"),
+    )
+    list_filter = ("state", AgentFilter, UserFilter, "created_at")
+    search_fields = ("=user_id", "=thread_id")
+    template = "konstruct/extraction_run.html"
+    title = _("Extraction run")
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return a run with its candidates."""
+        requester = author_name(row.requested_by)
+        return {"run": row, "requester": requester, "is_fullwidth": 1}
+
+
+@tenant_site.page("extraction-runs/<uuid:run_id>/roll-back/", permission=ROLL_BACK)
+def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """Undo a run, after a page that lists the facts that would change."""
+    run = get_object_or_404(ExtractionRun, pk=run_id)
+    if request.method != "POST":
+        with show_outcome(request):
+            found = runs.preview_roll_back(run_id, author=author_of(request))
+            log_row_access(request, Action.VIEW, run)
+            return tenant_site.render(
+                request,
+                "konstruct/roll_back_run.html",
+                title=gettext("Roll back an extraction run"),
+                run=run,
+                groups=[
+                    (gettext("Removed"), found["removed"]),
+                    (gettext("Restored"), found["restored"]),
+                    (gettext("Kept"), found["kept"]),
+                ],
+            )
+        return redirect(RUN, run_id)
+    with show_outcome(request), transaction.atomic():
+        counts = runs.roll_back(run_id, author=author_of(request))
+        now = runs.get_run(run_id)
+        before, after = row_state(run), row_state(now)
+        log_row_access(
+            request, Action.DECIDE, now, before=before, after=after, decision="roll_back"
+        )
+        text = gettext(
+            "Rolled back. Facts: %(removed)s removed, %(restored)s restored, %(kept)s kept."
+        )
+        messages.success(request, text % {"removed": 0, "restored": 0, "kept": 0, **counts})
+    return redirect(RUN, run_id)

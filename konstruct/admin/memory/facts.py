@@ -2,24 +2,23 @@
 
 import json
 from copy import copy
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
-from konstruct.admin.lists import AgentFilter, UserFilter, link, shortened
+from konstruct.admin.lists import AgentFilter, UserFilter, shortened
 from konstruct.admin.memory import fact_review
 from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import MAX_CHOICES, AgentField, UserField, as_uuid
@@ -34,16 +33,12 @@ from memory.facts import LongTermMemory, nearest_facts, recalls_with
 from memory.facts.versions import UNCHANGED, existing_entry
 from memory.models import FactEvent, FactEvidence, FactState, MemoryEntry
 from memory.models.attributes import metadata_values
-from memory.models.fact_querysets import MemoryEntryQuerySet
-from tenants import transaction
 from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_SEMANTIC_RESULTS = 50
-MAX_QUERY_CHARACTERS = 500
 
 
 class FactForm(forms.ModelForm):
@@ -200,8 +195,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         floor=SEARCH_FLOOR,
     )
     ordering = ("-created_at", "-memory_id")
-    readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
-    actions = ("end_now",)
+    readonly_fields = ("agent", "created_at", "updated_at", "embedding_model", "memory_id")
 
     sortable_by = ()
     change_form_outer_before_template = "konstruct/fact_panel.html"
@@ -222,14 +216,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
             request, object_id, form_url, {**(extra_context or {}), "known": context or None}
         )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """By meaning, and by user."""
-        query = search_term.strip()
-        if not query:
-            return queryset, False
-        vector, rows = embed([query], is_query=True)[0], cast(MemoryEntryQuerySet, queryset)
+        vector = embed([query], is_query=True)[0]
         similar = nearest_facts(
             rows.order_by().defer("embedding"), vector, MAX_SEMANTIC_RESULTS, threshold=SEARCH_FLOOR
         )
@@ -237,17 +226,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             Q(pk__in=[fact.pk for fact in similar])
             | Q(user_id__in=find_people(query)[:MAX_CHOICES])
         )
-        return found.nearest(vector), False
-
-    def get_list_display(self, request: HttpRequest) -> Any:
-        """Return the columns; for a search, with the similarity to the query."""
-        columns = super().get_list_display(request)
-        return (columns[0], "similarity", *columns[1:]) if request.GET.get("q") else columns
-
-    @display(description=_("Similarity"))
-    def similarity(self, fact: Any) -> str:
-        """The cosine similarity to the query."""
-        return f"{fact.score:.2f}" if hasattr(fact, "score") else ""
+        return found.nearest(vector)
 
     def get_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
         if obj is None:
@@ -255,7 +234,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return (
             *(("content", "value") if obj.slot else ("content",)),
             *(("reason",) if self.has_change_permission(request, obj) else ()),
-            *("metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
+            *("metadata", "agent", "user_id", "valid_from", "valid_to"),
             *("expires_at", "created_at", "updated_at", "embedding_model", "memory_id"),
         )
 
@@ -349,25 +328,6 @@ class MemoryEntryAdmin(AgentNameAdmin):
         moment = timezone.now()
         over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
         return gettext("ended") if over or fact.valid_from > moment else gettext("current")
-
-    @display(description=_("More"))
-    def more(self, fact: MemoryEntry) -> SafeString:
-        """A link to facts of a similar meaning."""
-        query = {"q": fact.content[:MAX_QUERY_CHARACTERS], "user": fact.user_id or ""}
-        return link(gettext("Similar facts"), "memory_memoryentry_changelist", query=query)
-
-    @admin.action(description=_("End the selected facts now"), permissions=["change"])
-    def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """End the selected facts."""
-        ended = 0
-        current: Any = queryset
-        for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
-            with transaction.atomic():
-                before = row_state(fact)
-                now = fact_review.update_fact(request, fact, valid_to=timezone.now())
-                log_row_access(request, Action.EDIT, now, before=before, after=row_state(now))
-            ended += 1
-        self.message_user(request, gettext("%(ended)s ended.") % {"ended": ended}, messages.SUCCESS)
 
 
 def _is_old(fact: MemoryEntry | None) -> bool:

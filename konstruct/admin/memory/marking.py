@@ -8,7 +8,6 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from memory.text import lexical
-from memory.text.languages import Language
 
 # Comparing takes up to the cube of this number, a tenth of a second. Longer texts between the
 # common beginning and end are shown as replaced.
@@ -52,7 +51,18 @@ def highlight(text: str, query: str) -> SafeString:
     # A word alone does not show its language.
     latin = lexical.language_of_latin_words(lexical.analyse(text[:MAX_EXCERPT]))
     query_lexemes = set(lexical.lexemes(query, latin))
-    excerpt = _excerpt(text, query_lexemes, latin)
+    excerpt = text
+    if len(text) > MAX_EXCERPT:
+        # Around the first word of the query.
+        words = _WORD.finditer(text, 0, 100_000)
+        found = (
+            word.start()
+            for word in words
+            if not query_lexemes.isdisjoint(lexical.lexemes(word[0], latin))
+        )
+        start = max(0, next(found, 0) - MAX_EXCERPT // 3)
+        end = start + MAX_EXCERPT
+        excerpt = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     spans = [
         match.span()
         for match in _WORD.finditer(excerpt)
@@ -73,20 +83,3 @@ def marked_spans(text: str, spans: Iterable[tuple[int, int]]) -> SafeString:
             ]
             position = end
     return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
-
-
-def _excerpt(text: str, query_lexemes: set[str], latin: Language) -> str:
-    """Return the part of a long text around the first word of the query."""
-    if len(text) <= MAX_EXCERPT:
-        return text
-    start = next(
-        (
-            match.start()
-            for match in _WORD.finditer(text, 0, 100_000)
-            if not query_lexemes.isdisjoint(lexical.lexemes(match[0], latin))
-        ),
-        0,
-    )
-    start = max(0, start - MAX_EXCERPT // 3)
-    excerpt = text[start : start + MAX_EXCERPT]
-    return f"{'…' if start else ''}{excerpt}{'…' if start + MAX_EXCERPT < len(text) else ''}"

@@ -14,13 +14,8 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, UserFilter, link, shortened
 from konstruct.admin.operations.queue import JobAdmin
-from konstruct.admin.pages import MAX_CHOICES, as_uuid
-from konstruct.orchestrator.activity import source_of_reply
-from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.templatetags.texts import speaker as speaker_name
-from memory.browse.search import MAX_HITS, MessageFilter, search_messages
 from memory.conversations.transcript import EMBEDDINGS
-from memory.embedding.embedder import model_version
 from memory.indexing.embedding_jobs import retry_now
 from memory.models import (
     ConversationEmbedding,
@@ -32,13 +27,10 @@ from memory.models import (
     Scope,
     WindowClear,
 )
-from tenants.admin.columns import ChoiceFilter, Colours
-from tenants.admin.list_tools import date_range
+from tenants.admin.columns import Colours
 from tenants.admin.sites import ReadOnly, tenant_site
 
 MAX_QUERY_CHARACTERS: Final = 200
-# Messages of the people whom a search names.
-MAX_OF_PEOPLE: Final = 1_000
 
 
 class MemoryAdmin(AgentRowsAdmin):
@@ -64,36 +56,13 @@ class PieceInline(ReadOnly, TabularInline):
         return pieces.defer("embedding", "quantized")
 
 
-class SourceFilter(ChoiceFilter):
-    """Replies by their source. Charts link here with a day: shown when it is chosen."""
-
-    title = _("source")
-    parameter_name = "source"
-    values = {
-        "facts": _("from facts"),
-        "memories": _("from recalled messages"),
-        "turns": _("from recent turns alone"),
-        "nothing": _("from nothing"),
-    }
-
-    def has_output(self) -> bool:
-        return self.value() is not None
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.annotate(source=source_of_reply()).filter(source=value)
-
-
 @admin.register(Message, site=tenant_site)
 class MessageAdmin(MemoryAdmin):
     """The transcript: every turn, verbatim."""
 
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
-    list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
-    search_fields = ("content",)
-    search_help_text = _(
-        "Words of a message, in any form; a person's id or name; or a message's id."
-    )
+    list_filter = (AgentFilter, UserFilter, "role", "created_at")
     ordering = ("-number",)
     inlines = (PieceInline,)
     fields = (
@@ -102,29 +71,6 @@ class MessageAdmin(MemoryAdmin):
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
-
-    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return the search fields, for users with the permission to search all users."""
-        return self.search_fields if request.user.has_perm("audit.search_everyone") else ()
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Search by words within the filters, by user or by id: LIKE has no index."""
-        query = search_term.strip()
-        if not query or not self.get_search_fields(request):
-            return queryset, False
-        if message_id := as_uuid(query):
-            return queryset.filter(pk=message_id), False
-        agent_id, user_id = as_uuid(request.GET.get("agent")), request.GET.get("user")
-        since, until = date_range(request.GET)
-        within = MessageFilter(agent_id=agent_id, user_id=user_id, since=since, until=until)
-        found = search_messages(query, message_filter=within, limit=MAX_HITS).hits
-        ids = [hit.message.pk for hit in found if hit.words_percent == 100]
-        people = find_people(query)[:MAX_CHOICES]
-        of_people = Message.objects.filter(user_id__in=people).order_by("-created_at", "-number")
-        ids += of_people.values_list("pk", flat=True)[:MAX_OF_PEOPLE]
-        return queryset.filter(pk__in=ids), False
 
     @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:
@@ -137,25 +83,13 @@ class MessageAdmin(MemoryAdmin):
         return link(gettext("Open conversation"), "conversation", message.pk)
 
 
-class ModelFilter(ChoiceFilter):
-    """Vectors of the current model, which recall compares, or of other models."""
-
-    title = _("model")
-    parameter_name = "model"
-    values = {"current": _("the current one"), "other": _("others: to be embedded again")}
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        current = {"embedding_model": model_version()}
-        return rows.filter(**current) if value == "current" else rows.exclude(**current)
-
-
 @admin.register(ConversationEmbedding, site=tenant_site)
 class ConversationEmbeddingAdmin(MemoryAdmin):
     """Embedded texts, with the model of the vectors."""
 
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
-    list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
+    list_filter = (AgentFilter, UserFilter, "role", "created_at")
 
 
 @admin.register(PendingEmbedding, site=tenant_site)
@@ -181,11 +115,11 @@ class RecallEventAdmin(MemoryAdmin):
 
     sortable_by = ("created_at",)
     list_display = (
-        *("created_at", "agent", "user_id", "query", "hit_count", "abstained", "duration"),
+        *("created_at", "agent", "user_id", "query", "hit_count", "abstained", "milliseconds"),
     )
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     fields = (
-        *("query", "why", "abstained", "duration", "agent", "user_id", "embedding_model"),
+        *("query", "why", "abstained", "milliseconds", "agent", "user_id", "embedding_model"),
         *("created_at", "id", "agent_id"),
     )
 
@@ -197,11 +131,6 @@ class RecallEventAdmin(MemoryAdmin):
     def query(self, event: Any) -> str:
         """The beginning of the message that was answered."""
         return event.question or ""
-
-    @display(description=_("Took"))
-    def duration(self, event: RecallEvent) -> str:
-        """The time of the recall."""
-        return gettext("%(milliseconds)s ms") % {"milliseconds": f"{event.milliseconds:.1f}"}
 
     @display(description=_("Sources of the reply"))
     def why(self, event: RecallEvent) -> SafeString | str:

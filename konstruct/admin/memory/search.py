@@ -1,9 +1,7 @@
-"""Search: over all data of a tenant, by a page and by Ctrl+K; and in the memory of an agent."""
+"""Search over all data of a tenant, by a page and by Ctrl+K."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any, Final
-from uuid import UUID
 
 from django import forms
 from django.contrib.admin import ModelAdmin
@@ -20,33 +18,25 @@ from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.sessions import find_sessions
-from konstruct.admin.memory.sources import left_out_context, memory_context
-from konstruct.admin.pages import AgentField, PageForm, UserField, as_user_id, as_uuid, person_of
+from konstruct.admin.pages import AgentField, PageForm, UserField, as_user_id, as_uuid
 from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
-from konstruct.orchestrator.identities.channel_identities import is_known, users_of_accounts
+from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
-from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import Message, Scope
+from memory.models import Message
 from tenants.admin.list_tools import date_range
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action, ErasureRequest
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
-from tenants.models import Tenant
 
 SEARCH = "audit.search_everyone"
 VIEW_FACTS = "memory.view_memoryentry"
 VIEW_AGENTS = "orchestrator.view_agent"
-VIEW_ERASURES = "audit.view_erasurerequest"
 MAX_QUERY_CHARACTERS: Final = 1_000
-# A question to the memory of an agent, with its facts, and the people to choose from.
-MAX_QUESTION: Final = 8_192
-MAX_FACTS: Final = 10
-SUGGESTED_USERS: Final = 200
 # Of people, agents, facts and conversations the best; of messages a page.
 MAX_RESULTS: Final = 8
 MAX_MESSAGES: Final = 30
@@ -159,24 +149,16 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
     }
 
 
-def query_of(request: HttpRequest, parameter: str, limit: int = MAX_QUERY_CHARACTERS) -> str:
-    """Return a query parameter of at most `limit` characters, without NUL characters."""
-    return request.GET.get(parameter, "").replace("\0", "")[:limit].strip()
+def query_of(request: HttpRequest, parameter: str) -> str:
+    """Return the beginning of a query parameter, without NUL characters."""
+    return request.GET.get(parameter, "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
 
 
 def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
-    """Yield the object that has an id, and the receipt of an erased id."""
-    if row_id := as_uuid(query):
-        yield from _rows_with_id(request, row_id)
-    if request.user.has_perm(VIEW_ERASURES) and as_user_id(query):
-        receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
-        if receipt is not None and not is_known([query]):
-            link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
-            yield SearchResult(query, gettext("Erased: the receipt"), link, "person_off")
-
-
-def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
     """Yield the rows with an id, of all tables that the person may view, in one query."""
+    row_id = as_uuid(query)
+    if row_id is None:
+        return
     admins: dict[str, ModelAdmin[Any]] = {
         model._meta.label: model_admin
         for model, model_admin in tenant_site._registry.items()
@@ -222,10 +204,10 @@ def named_links(request: HttpRequest, query: str) -> Iterator[tuple[SearchResult
 
 
 def palette(request: HttpRequest, _: str) -> list[SearchResult]:
-    """Return results of Ctrl+K besides the lists: what has the name or the id, or tenants."""
+    """Return results of Ctrl+K besides the lists: what has the name or the id."""
     query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
-        return list(_search_tenants(request, query))
+        return []
     named = list(named_links(request, query))
     shown = {user_id for _, user_id in named} - {""}
     log_access(request, Action.SEARCH, "everything", people=shown)
@@ -234,73 +216,3 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
     return [*results, *(result for result, _ in named)]
-
-
-def _search_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
-    if not request.user.has_perm("tenants.view_tenant"):
-        return
-    tenants_by_name = Tenant.objects.filter(name__icontains=query)
-    tenants = tenants_by_name | Tenant.objects.filter(slug__icontains=query)
-    if row_id := as_uuid(query):
-        tenants |= Tenant.objects.filter(pk=row_id)
-    for tenant in tenants.order_by("name")[:MAX_RESULTS]:
-        link = reverse("admin:tenants_tenant_change", args=[tenant.pk])
-        yield SearchResult(tenant.name, gettext("Tenant"), link, "domain")
-
-
-@tenant_site.page("memories/", permission="audit.recall_memories")
-def memories(request: HttpRequest) -> HttpResponseBase:
-    """Ask an agent's memory of a user."""
-    names, (user_id, problem) = agent_names(), person_of(request)
-    agent_id, query = as_uuid(request.GET.get("agent")), query_of(request, "q", MAX_QUESTION)
-    agent = Agent.objects.filter(pk=agent_id).first() if agent_id and user_id else None
-    found: dict[str, Any] = {}
-    users = Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS]
-    if agent and query:
-        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
-        found = _recall(request, agent, user_id, query)
-    else:
-        # Without a question the page lists the people to ask about.
-        log_access(request, Action.LIST, "people", people=users)
-    return tenant_site.render(
-        request,
-        "konstruct/memories.html",
-        title=gettext("Memories"),
-        agents=names.items(),
-        agent_id=agent_id or next(iter(names), None),
-        problem=problem,
-        query=query,
-        found=found,
-        users=users,
-    )
-
-
-def _recall(request: HttpRequest, agent: Agent, user_id: str, query: str) -> dict[str, Any]:
-    """Return the recall by the agent's policy for memories.html."""
-    searched = search_memory(
-        required_tenant_id(),
-        user_id,
-        query,
-        agent_id=agent.pk,
-        policy=agent.recall_policy,
-        facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
-        gate=agent.recall_policy.gate,
-        shared=True,
-    )
-    result = searched.messages
-    authors = {"user_id": user_id, "agent_name": agent.name}
-    hits = [
-        {
-            **memory_context(asdict(hit), asdict(hit), agent),
-            **authors,
-            "highlighted": highlight(hit.content, query),
-        }
-        for hit in (result.hits if result else ())
-    ]
-    cut = left_out_context(map(asdict, result.cut), agent) if result else []
-    return {
-        "result": result,
-        "hits": hits,
-        "cut": [{**memory, **authors} for memory in cut],
-        "facts": searched.facts or [],
-    }

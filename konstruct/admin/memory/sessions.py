@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -12,7 +11,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.access import log_access
 from konstruct.admin.lists import agent_names
 from konstruct.admin.pages import agent_user_query, as_number, as_user_id, as_uuid
 from konstruct.orchestrator.models import Agent
@@ -21,10 +20,8 @@ from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.context.session import Session
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.conversations.window_store import list_windows
 from memory.exceptions import InvalidArgument
-from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
@@ -159,34 +156,6 @@ def window(request: HttpRequest) -> HttpResponseBase:
         turns=[
             {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
             for turn in get_recent_messages(required_tenant_id(), agent.pk, user_id)
-        ],
-    )
-
-
-@tenant_site.page("conversations/<uuid:message_id>/window/", permission=VIEW_WINDOWS)
-def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Show the window of a thread in which several people speak."""
-    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    if anchor.channel not in shared_channels():
-        raise Http404("In this channel a thread has no window of its own.")
-    turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
-    shown = [turn["user_id"] for turn in turns]
-    log_row_access(request, Action.VIEW, anchor, "window of a thread", people=shown)
-    people = displayed_names(shown)
-    agents = {str(pk): name for pk, name in agent_names().items()}
-    return tenant_site.render(
-        request,
-        "konstruct/thread_window.html",
-        title=gettext("Recent turns of the thread"),
-        anchor=anchor,
-        turns=[
-            {
-                **turn,
-                "at": parse_datetime(turn.get("at", "")),
-                "person_name": people.get(turn["user_id"], ""),
-                "agent_name": agents.get(turn["answered_by"], ""),
-            }
-            for turn in turns
         ],
     )
 

@@ -74,7 +74,11 @@ def sources_of(reply: Message) -> dict[str, Any] | None:
     """
     event = RecallEvent.objects.filter(reply=reply).first()
     if event is None:
-        return _context_of_person_answer(reply) if is_written_by_person(reply) else None
+        if not is_written_by_person(reply):
+            return None
+        thread = {name: getattr(reply, name) for name in ("user_id", "thread_id", "agent_id")}
+        opened = Escalation.objects.to_people().filter(opened_at__lte=reply.created_at, **thread)
+        return {"person": reply.name, "escalation": opened.order_by("-opened_at").first()}
     return with_sources(
         traces([event])[0],
         [pk for pk in event.sources if pk != reply.in_reply_to_id],
@@ -92,12 +96,6 @@ def is_written_by_person(message: Message) -> bool:
         and message.name
         and message.channel not in UNANSWERED_CHANNELS
     )
-
-
-def _context_of_person_answer(reply: Message) -> dict[str, Any]:
-    thread = {"user_id": reply.user_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
-    opened = Escalation.objects.to_people().filter(opened_at__lte=reply.created_at, **thread)
-    return {"person": reply.name, "escalation": opened.order_by("-opened_at").first()}
 
 
 def with_sources(
@@ -121,7 +119,16 @@ def with_sources(
     prompt = trace.get("prompt") or {}
     sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
     hits = [memory_context(hit, hit, agent) for hit in trace["hits"]]
-    cut = left_out_context(trace["cut"], agent)
+    left_out = list(trace["cut"])
+    rows = Message.objects.filter(
+        pk__in=[hit["message_id"] for hit in left_out if hit.get("message_id")]
+    ).annotate(shown=Left("content", 300))
+    texts = {
+        str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
+    }
+    cut = [
+        memory_context(hit, texts.get(str(hit.get("message_id")), {}), agent) for hit in left_out
+    ]
     given_facts = [fact for fact in trace.get("facts") or () if not fact.get("reason")]
     facts_left_out = [fact for fact in trace.get("facts") or () if fact.get("reason")]
     recalled = {as_uuid(hit["message_id"]) for hit in hits}
@@ -139,7 +146,14 @@ def with_sources(
         **prompt,
         "hits": hits,
         "cut": cut,
-        "sections": [_section(section) for section in prompt.get("sections", ())],
+        "sections": [
+            {
+                **section,
+                "title": SECTIONS.get(section["name"], section["name"]),
+                "percent": min(100, round(100 * section["tokens"] / max(1, section["share"]))),
+            }
+            for section in prompt.get("sections", ())
+        ],
         "agent": agent,
         "unknown_languages": unknown_languages(trace["query"], agent.language if agent else ""),
         "user_id": user_id,
@@ -157,25 +171,6 @@ def with_sources(
             for message in sections.get("system", [])
         ],
     }
-
-
-def left_out_context(cut: Iterable[Mapping[str, Any]], agent: Agent | None) -> list[dict[str, Any]]:
-    """Return the memories that were left out, with their texts, which one query reads.
-
-    Args:
-        cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
-        agent: the agent that recalled.
-    """
-    cut = list(cut)
-    ids = [hit["message_id"] for hit in cut if hit.get("message_id")]
-    rows = Message.objects.filter(pk__in=ids).annotate(shown=Left("content", 300))
-    messages_by_id = {
-        str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
-    }
-    return [
-        memory_context(hit, messages_by_id.get(str(hit.get("message_id")), {}), agent)
-        for hit in cut
-    ]
 
 
 def memory_context(
@@ -235,15 +230,6 @@ def _score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str,
     ]
 
 
-def _section(section: Mapping[str, Any]) -> dict[str, Any]:
-    tokens, share = section["tokens"], section["share"]
-    return {
-        **section,
-        "title": SECTIONS.get(section["name"], section["name"]),
-        "percent": min(100, round(100 * tokens / share)) if share else 0,
-    }
-
-
 class _Changes:
     """Changes of messages and facts since a reply, in three queries."""
 
@@ -262,7 +248,13 @@ class _Changes:
             .defer("content", "metadata")
             .annotate(beginning=Left("content", MAX_TURN_CHARACTERS), agent_name=Subquery(names))
         }
-        self.excluded = excluded_labels(ids)
+        exclusions = RecallExclusion.objects.filter(message_id__in=ids)
+        # Exclusions of whole messages are the last.
+        by_start = exclusions.order_by(F("start").desc(nulls_last=True))
+        self.excluded = {
+            pk: exclusion_label(is_whole=start is None)
+            for pk, start in by_start.values_list("message_id", "start")
+        }
         fact_ids = [pk for fact in facts if (pk := as_uuid(fact.get("memory_id")))]
         self.facts = {
             fact.pk: fact
@@ -349,14 +341,6 @@ def exclusion_label(*, is_whole: bool) -> str:
     if is_whole:
         return gettext("excluded from recall")
     return gettext("words of it are excluded from recall")
-
-
-def excluded_labels(message_ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Return for each excluded message whether all of it is excluded, in words."""
-    rows = RecallExclusion.objects.filter(message_id__in=list(message_ids))
-    # Exclusions of whole messages are the last.
-    by_start = rows.order_by(F("start").desc(nulls_last=True)).values_list("message_id", "start")
-    return {pk: exclusion_label(is_whole=start is None) for pk, start in by_start}
 
 
 @tenant_site.page("messages/<uuid:message_id>/exclude/", permission=EXCLUDE)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from django import forms
 from django.contrib import admin
@@ -22,7 +22,6 @@ from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.columns import ChoiceFilter, Colours
-from tenants.admin.recorded_admin import FormWithId
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -108,7 +107,7 @@ class EscalationAdmin(AgentRowsAdmin):
         return link(text, "escalation", escalation.pk)
 
 
-class AnswerForm(FormWithId, PageForm):
+class AnswerForm(PageForm):
     """The answer of a person to the user."""
 
     content = forms.CharField(
@@ -119,6 +118,10 @@ class AnswerForm(FormWithId, PageForm):
             "The user reads it under your name, in the channel where they wrote. It answers "
             "all messages that wait here."
         ),
+    )
+    # The same page sends another text as another answer.
+    answer_id = forms.UUIDField(
+        initial=uuid4, required=False, widget=forms.HiddenInput({"data-kept": ""})
     )
 
 
@@ -160,8 +163,7 @@ def answer_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
             row.pk,
             content,
             name=actor_of(request).name,
-            # The same page sends another text as another answer.
-            idempotency_key=str(uuid5(form.row_id, content)),
+            idempotency_key=str(uuid5(form.cleaned_data["answer_id"] or uuid4(), content)),
             on_change=lambda turn: log_row_access(
                 request, Action.ANSWER, row, message=str(turn.pk)
             ),
@@ -292,7 +294,6 @@ def _render_page(
         waiting=len(waiting),
         last=last,
         answering=answer_form,
-        row_id=answer_form.row_id,
         ending=resolution_form,
         may_answer=may_resolve and row.to_agent_id is None,
         may_resolve=may_resolve,

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
@@ -14,7 +14,7 @@ from konstruct.admin.access import (
     AuditedReadOnlyAdmin,
     log_row_access,
 )
-from konstruct.admin.lists import AgentFilter, UserFilter, column, link
+from konstruct.admin.lists import AgentFilter, UserFilter, column
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
@@ -23,9 +23,8 @@ from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import ExtractionCursor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED, REPLIES
-from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import ChoiceFilter, Colours, time_text
+from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -193,34 +192,10 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
     job_key = OuterRef("pk")
     states = ("queued", "failed", "processed")
     list_display = (
-        "user_id", "agent", "state", "processed_up_to", "processed_at", "attempts", "last_error",
+        "user_id", "agent", "state", "last_number", "processed_at", "attempts", "last_error",
         "due_at",
     )  # fmt: skip
     list_filter = (JobStateFilter, AgentFilter, UserFilter)
     list_select_related = ()
     search_fields = ("=user_id", "=thread_id")
     ordering = ("user_id", "agent_id", "thread_id")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
-        last = Message.objects.filter(number=OuterRef("last_number"))
-        return rows.annotate(
-            last_message_id=Subquery(last.values("pk")[:1]),
-            last_message_at=Subquery(last.values("created_at")[:1]),
-        )
-
-    @display(description=_("Processed up to"), empty_value=_("no message yet"))
-    def processed_up_to(self, cursor: Any) -> Any:
-        """A link to the last message that was processed."""
-        if cursor.last_number == 0:
-            return None
-        if cursor.last_message_id is None:
-            return gettext("message %(last_number)s, which was erased") % {
-                "last_number": cursor.last_number
-            }
-        return link(
-            time_text(cursor.last_message_at),
-            "conversation",
-            cursor.last_message_id,
-            fragment=f"m{cursor.last_message_id}",
-        )

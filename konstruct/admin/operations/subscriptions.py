@@ -132,7 +132,6 @@ class SubscriptionAdmin(AuditedAdmin):
     form = SubscriptionForm
     counted = (_("subscription"), _("subscriptions"))
     redirects_after_add = True
-    sent_twice = _("The first answer showed the secret. If you have not copied it, rotate it.")
     list_display = ("__str__", "target", "event_labels", "description", "is_active", "created_at")
     list_filter = ("is_active", "target")
     search_fields = ("url", "description")

@@ -2,11 +2,10 @@
 
 import logging
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any, Final
 
 from django.contrib import admin
-from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -25,7 +24,6 @@ from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.runner import PURPOSES
 from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.exports import export_response
-from tenants.admin.quotas import reached_text
 from tenants.admin.sites import ExtraContext, operator_site, tenant_site
 from tenants.audit.operator_log import record_person_action
 from tenants.context import tenant_scope
@@ -36,7 +34,6 @@ from tenants.outages import OUTAGES
 
 logger = logging.getLogger(__name__)
 
-PER_PAGE: Final = 100
 # Days of the operators' CSV.
 CSV_DAYS: Final = 366
 
@@ -55,33 +52,17 @@ class DailyUsageAdmin(AuditedReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the quotas and the days."""
         tenant = usage.tenant_row()
-        quotas = {"quotas": _quotas(tenant), "measured_at": _measured_at(tenant)}
+        measured_at = parse_datetime(tenant.usage.get("measured_at", ""))
+        quotas = {"quotas": _quotas(tenant), "measured_at": measured_at}
         return super().changelist_view(request, {**(extra_context or {}), **quotas})
 
 
 @operator_site.page("usage/", name="usage", permission="tenants.view_tenant")
-def show(request: HttpRequest) -> HttpResponseBase:
-    """Show the last measurement of tenants. With `?csv=1` the days of all tenants as CSV."""
-    tenants = Tenant.objects.provisioned()
-    if "csv" in request.GET:
-        record_person_action(request, "export", "usage")
-        columns = ["tenant", "day", *usage.COUNTS]
-        return export_response("usage", columns, _days(list(tenants)))
-    record_person_action(request, "list", "usage")
-    page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
-    rows = [(tenant, _measured_at(tenant), reached_text(tenant)) for tenant in page]
-    return operator_site.render(
-        request,
-        "konstruct/usage_of_tenants.html",
-        title=_("Usage"),
-        page=page,
-        rows=rows,
-        is_fullwidth=1,
-    )
-
-
-def _measured_at(tenant: Tenant) -> datetime | None:
-    return parse_datetime(tenant.usage.get("measured_at", ""))
+def usage_by_day(request: HttpRequest) -> HttpResponseBase:
+    """Send the days of all tenants as CSV."""
+    record_person_action(request, "export", "usage")
+    columns = ["tenant", "day", *usage.COUNTS]
+    return export_response("usage", columns, _days(Tenant.objects.provisioned()))
 
 
 def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:

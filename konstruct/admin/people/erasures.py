@@ -7,14 +7,12 @@ from uuid import UUID
 
 from django import forms
 from django.apps import apps
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
-from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
@@ -25,13 +23,12 @@ from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
     request_message_erasure,
 )
-from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
+from konstruct.orchestrator.retention_rules import MAX_DAYS
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.columns import Colours, format_number, time_text
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import row_state
 from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
 
 ERASE = "audit.add_erasurerequest"
@@ -178,14 +175,10 @@ class ErasureRequestAdmin(ErasureAdmin):
     search_fields = ("=user_id",)
     search_help_text = _("The id of a person, including erased ones.")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """Search by an id, also that of an erased user, of which the receipt has a digest."""
-        if not search_term:
-            return queryset, False
-        about = ErasureRequest.objects.about(search_term.strip(), search_term)
-        return queryset.filter(pk__in=about.order_by().values("pk")), False
+        about = ErasureRequest.objects.about(query)
+        return rows.filter(pk__in=about.order_by().values("pk"))
 
 
 @admin.register(MessageErasure, site=tenant_site)
@@ -224,7 +217,6 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
 
 
 ALL_OTHERS = _("all others")
-CHANGE = "audit.change_retentionrule"
 
 
 class RetentionForm(forms.ModelForm):
@@ -256,14 +248,6 @@ class RetentionForm(forms.ModelForm):
             self.fields["agent_id"].disabled = True
             self.initial["days"] = self.instance.next_days or self.instance.days
 
-    def clean_agent_id(self) -> UUID | None:
-        """One rule for each."""
-        agent_id: UUID | None = self.cleaned_data["agent_id"]
-        others = RetentionRule.objects.exclude(pk=self.instance.pk)
-        if others.filter(agent_id=agent_id).exists():
-            raise forms.ValidationError(gettext("There is a rule for it already: change that one."))
-        return agent_id
-
 
 @admin.register(RetentionRule, site=tenant_site)
 class RetentionRuleAdmin(AgentNameAdmin):
@@ -273,6 +257,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     list_display = ("agent", "days_label", "change", "created_at")
     ordering = ("created_at",)
     sortable_by = ()
+    actions = None  # rules are deleted one by one: each is checked
     change_form_outer_before_template = "konstruct/retention_change.html"
 
     @display(description=_("Agent"))
@@ -295,12 +280,6 @@ class RetentionRuleAdmin(AgentNameAdmin):
             "effective_at": time_text(row.effective_at),
         }
 
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Rules are deleted one by one: each is checked."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
-
     def change_view(
         self,
         request: HttpRequest,
@@ -322,12 +301,9 @@ class RetentionRuleAdmin(AgentNameAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
         """Refuse to delete a rule without which conversations would be removed earlier."""
-        try:
-            with transaction.atomic():
-                return super().delete_view(request, object_id, *args)
-        except RetentionShortened as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return redirect(_page_of(object_id))
+        with show_outcome(request), transaction.atomic():
+            return super().delete_view(request, object_id, *args)
+        return redirect(_page_of(object_id))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete the rule, if no conversation is removed earlier without it."""
@@ -341,24 +317,6 @@ class RetentionRuleAdmin(AgentNameAdmin):
         if obj.effective_at is not None:
             return redirect(_page_of(obj.pk))
         return super().response_post_save_change(request, obj)
-
-
-@tenant_site.page("retention/<uuid:rule_id>/cancel/", permission=CHANGE)
-@require_POST
-def cancel_retention(request: HttpRequest, rule_id: UUID) -> HttpResponse:
-    """Cancel the change of a rule that waits."""
-    with transaction.atomic():
-        rule = get_object_or_404(RetentionRule.objects.select_for_update(), pk=rule_id)
-        before = row_state(rule)
-        if retention_rules.cancel_change(rule):
-            rule.refresh_from_db()
-            log_row_access(request, Action.EDIT, rule, before=before, after=row_state(rule))
-            messages.success(request, gettext("The change is cancelled."))
-        else:
-            messages.warning(
-                request, gettext("No change waits: it has taken effect or was cancelled.")
-            )
-    return redirect(_page_of(rule_id))
 
 
 def _page_of(pk: Any) -> str:

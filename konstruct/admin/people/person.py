@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce, Left, Now
+from django.db.models import Exists, Model, OuterRef, Q
+from django.db.models.functions import Left, Now
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -54,7 +54,6 @@ from memory.models import (
     FactState,
     MemoryEntry,
     Message,
-    RecallEvent,
 )
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -93,13 +92,20 @@ def person(request: HttpRequest) -> HttpResponseBase:
         return redirect(reverse("admin:person", query={"user": user_id}))
     day, moment = _as_of(request, zone)
     log_access(request, Action.VIEW, "person", user_id=user_id)
-    of_agents = _of_agents(user_ids)
-    names_by_id = {agent.pk: agent.name for agent in of_agents}
-    known = [agent for agent in of_agents if agent.messages or agent.pieces or agent.facts]
+    of_both = {"agent_id": OuterRef("pk"), "user_id__in": user_ids}
+    has_rows: Any = Exists(Message.objects.filter(**of_both))
+    has_rows |= Exists(ConversationEmbedding.objects.filter(**of_both))
+    has_rows |= Exists(MemoryEntry.objects.as_of().filter(**of_both))
+    agents = list(Agent.objects.only("pk", "name", "extracts_facts").annotate(is_known=has_rows))
+    names_by_id = {agent.pk: agent.name for agent in agents}
     rows = Message.objects.annotate(origin=channel_of_thread(), beginning=Left("content", 200))
-    agent_ids = [agent.pk for agent in known]
-    threads = last_of_threads(rows.defer("content"), agent_ids=agent_ids, user_ids=user_ids)
-    accounts = linked_accounts(request, user_ids)
+    threads = last_of_threads(rows.defer("content"), agent_ids=names_by_id, user_ids=user_ids)
+    accounts: dict[str, Any] | None = None
+    if request.user.has_perm(VIEW_ACCOUNTS):
+        found = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
+        merges = HistoryMerge.objects.open()
+        merges = merges.filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
+        accounts = {"identities": found[:50], "moves": merges[:50]}
     names = names_of(user_ids) or [
         identity.name for identity in (accounts or {}).get("identities", ()) if identity.name
     ]
@@ -113,7 +119,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         name=next(iter(names), ""),
         other_names=names[1:],
         linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
-        known=[(agent, agent_user_query(agent.pk, user_id)) for agent in known],
+        known=[(agent, agent_user_query(agent.pk, user_id)) for agent in agents if agent.is_known],
         threads=[
             (thread, names_by_id[thread.agent_id])
             for thread in threads.order_by("-created_at", "-number")[:MAX_THREADS]
@@ -127,32 +133,6 @@ def person(request: HttpRequest) -> HttpResponseBase:
         zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
         channels=accounts,
         **_timeline(request, user_ids, day, moment, names_by_id),
-    )
-
-
-def _of_agents(user_ids: Sequence[str]) -> list[Any]:
-    """Return all agents with the numbers of their rows about a person."""
-    of_both = {"agent_id": OuterRef("pk"), "user_id__in": user_ids}
-    messages = Message.objects.filter(**of_both)
-    by_time = messages.order_by("created_at", "number").values("created_at")
-    kinds: dict[str, QuerySet[Any]] = {
-        "messages": messages,
-        "pieces": ConversationEmbedding.objects.filter(**of_both),
-        "recalls": RecallEvent.objects.filter(**of_both),
-        "facts": MemoryEntry.objects.as_of().filter(**of_both),
-    }
-    counts = {
-        name: Subquery(
-            rows.order_by().values("agent_id").annotate(count=Count("pk")).values("count")
-        )
-        for name, rows in kinds.items()
-    }
-    times = {"first_at": by_time[:1], "latest_at": by_time.reverse()[:1]}
-    return list(
-        Agent.objects.only("pk", "name", "extracts_facts").annotate(
-            **{name: Coalesce(count, 0) for name, count in counts.items()},
-            **{name: Subquery(rows) for name, rows in times.items()},
-        )
     )
 
 
@@ -289,19 +269,6 @@ def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
     }
 
 
-def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, Any] | None:
-    """Return the identities and the open history merges of a person, for the person page.
-
-    Returns:
-        `identities` and `moves`; None if the reader may not see identities.
-    """
-    if not request.user.has_perm(VIEW_ACCOUNTS):
-        return None
-    identities = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
-    merges = HistoryMerge.objects.open().filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
-    return {"identities": identities[:50], "moves": merges[:50]}
-
-
 PER_PAGE: Final = 30
 KINDS: Final = {
     EntryKind.MESSAGE: _("Messages"),
@@ -382,25 +349,19 @@ def _timeline(
 
 def _entry_context(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
     is_reply = entry.kind is EntryKind.MESSAGE and entry.action == "assistant"
+    by = entry.by or (agents.get(entry.agent_id, "") if entry.agent_id and is_reply else "")
+    # Subjects of the log, reasons and kinds of authors are the platform's texts.
     return {
         **entry._asdict(),
-        "by": entry.by or (agents.get(entry.agent_id, "") if entry.agent_id and is_reply else ""),
-        **_translated(entry),
+        "by": gettext(by) if entry.by in AUTHOR_KINDS.get(entry.kind, ()) else by,
+        "text": gettext(entry.text) if entry.kind is EntryKind.ACCESS else entry.text,
+        "note": translated(entry.note) if entry.kind is EntryKind.FACT else entry.note,
         "label": _label(entry),
         "is_turn": entry.kind is EntryKind.MESSAGE,
         "is_nameless": entry.action == "user" and not entry.by,
         "shown_id": id_html(entry.user_id),
         "address": _entry_url(entry),
     }
-
-
-def _translated(entry: Entry) -> dict[str, str]:
-    """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
-    if entry.kind is EntryKind.ACCESS:
-        return {"text": gettext(entry.text)}
-    note = translated(entry.note) if entry.kind is EntryKind.FACT else entry.note
-    is_kind = entry.by in AUTHOR_KINDS.get(entry.kind, ())
-    return {"note": note, **({"by": gettext(entry.by)} if is_kind else {})}
 
 
 def _label(entry: Entry) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -26,8 +26,6 @@ from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from konstruct.orchestrator.models import ChannelIdentity
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
-from memory.models import Message
-from tenants.admin.list_tools import DateRangeFilter
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person
@@ -36,15 +34,6 @@ from tenants.audit.people import Person
 MAX_REPLIES = 200
 EXPORT = "audit.export_person"
 RECEIPT = "audit.view_erasurerequest"
-
-
-class PeriodFilter(DateRangeFilter):
-    """People with a message in a range of days."""
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        self.column = "created_at"
-        messages = super().queryset(request, Message.objects.filter(user_id=OuterRef("user_id")))
-        return queryset.filter(Exists(messages)) if self.chosen else queryset
 
 
 class PersonList(PageList):
@@ -64,24 +53,14 @@ class PersonList(PageList):
     def row_url(self, row: Any) -> str:
         return reverse("admin:person", query={"user": row.user_id})
 
-    def has_date_range(self) -> bool:
-        return True
-
-    def get_list_filter(self, request: HttpRequest) -> Any:
-        return (PeriodFilter,)
-
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return people()
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """Search by names and ids, and by accounts for users who may view them."""
-        if not search_term:
-            return queryset, False
         may_view = request.user.has_perm(VIEW_ACCOUNTS)
-        accounts = channel_identities.users_of_accounts(search_term) if may_view else ()
-        return queryset.filter(with_text(search_term, also_ids=accounts)), False
+        accounts = channel_identities.users_of_accounts(query) if may_view else ()
+        return rows.filter(with_text(query, also_ids=accounts))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

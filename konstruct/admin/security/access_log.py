@@ -1,28 +1,22 @@
-"""The access log, the exports of lists, and who is logged in."""
+"""The access log, and the exports of lists."""
 
-from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.auth import SESSION_KEY
-from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponseBase
-from django.utils import timezone
-from django.utils.translation import gettext, gettext_lazy as _
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, log_access, newest_name
+from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, newest_name
 from konstruct.admin.lists import UserFilter
 from memory.browse.people import displayed_names
 from tenants.admin.columns import EventColumns
 from tenants.admin.exports import list_title
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import AccessEvent, Action, ListExport, about_people
+from tenants.audit.models import AccessEvent, ListExport, about_people
 from tenants.audit.people import Person
 
 
@@ -42,7 +36,7 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
     """
 
     list_display = (
-        *("exact_time", "actor", "what", "subject_label", "user_id", "people_count", "changed"),
+        *("created_at", "actor", "what", "subject_label", "user_id", "people_count", "changed"),
         "address",
     )
     list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
@@ -51,7 +45,7 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
         "The name of the actor, the id of the user, the id of the row, or an address."
     )
     fields = (
-        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
+        *("created_at", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
         *("subject_id", "agent", "user_id", "people_count", "shown_people", "changes", "asked"),
         "request_id",
     )
@@ -62,14 +56,9 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.annotate(user_id=Subquery(known)).annotate(person_name=newest_name())
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """Search by an actor, the id of a row or an address, or by the id of a person."""
-        found, may_repeat = super().get_search_results(request, queryset, search_term)
-        if search_term:
-            found |= queryset.filter(about_people(search_term.strip()))
-        return found, may_repeat
+        return super().search(request, rows, query) | rows.filter(about_people(query))
 
     @display(description=_("User"))
     def user_id(self, event: Any) -> str:
@@ -124,24 +113,3 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
     def title(self, row: ListExport) -> str:
         """Return the name of the list."""
         return list_title(row.list_name)
-
-
-# Sessions that are read, those that end last first. The user of one is in its data.
-MAX_SESSIONS: Final = 2_000
-
-
-@tenant_site.page("logins/", permission="auth.view_user")
-def logins(request: HttpRequest) -> HttpResponseBase:
-    """List the sessions of the team by person."""
-    log_access(request, Action.LIST, "logins")
-    current = Session.objects.filter(expire_date__gt=timezone.now()).order_by("-expire_date")
-    sessions: dict[str | None, list[datetime]] = defaultdict(list)
-    for session in current[:MAX_SESSIONS]:
-        sessions[session.get_decoded().get(SESSION_KEY)].append(session.expire_date)
-    people = User.objects.filter(pk__in=[pk for pk in sessions if pk]).order_by("username")
-    return tenant_site.render(
-        request,
-        "konstruct/logins.html",
-        title=gettext("Logins"),
-        rows=[(person, sessions[str(person.pk)]) for person in people],
-    )

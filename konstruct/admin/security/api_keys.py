@@ -65,7 +65,6 @@ class RollForm(PageForm):
         choices=[(0, _("no time")), (1, _("an hour")), (24, _("a day")), (168, _("7 days"))],
         initial=24,
     )
-    version = forms.CharField(required=False, widget=forms.HiddenInput)
 
 
 @admin.register(ApiKey, site=tenant_site)
@@ -74,7 +73,6 @@ class ApiKeyAdmin(AuditedAdmin):
 
     form = ApiKeyForm
     redirects_after_add = True
-    sent_twice = _("The first answer showed the key. If you have not copied it, roll the key.")
     list_display = (
         "name", "prefix", "state", "change", "expires_at", "revoked_at", "last_used_at",
         "scope_names", "agent", "user_id", "creator", "created_at",
@@ -130,7 +128,6 @@ class ApiKeyAdmin(AuditedAdmin):
         """Create the key with the service that the command uses."""
         key, text = issue_key(
             tenant_id=required_tenant_id(),
-            key_id=obj.pk,
             name=obj.name,
             scopes=obj.scopes,
             agent_id=obj.agent_id,
@@ -168,11 +165,8 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
     if not request.user.has_perm(ADD):
         raise PermissionDenied
     key = get_object_or_404(ApiKey, pk=key_id)
-    form = RollForm(request.POST or None, initial={"version": _version(key)})
+    form = RollForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        if form.cleaned_data["version"] != _version(key):
-            messages.error(request, gettext("Nothing is changed: this page was sent already."))
-            return redirect(LIST)
         before = row_state(key)
         with show_outcome(request), transaction.atomic():
             new, text = roll_key(
@@ -218,11 +212,6 @@ def revoke_keys(request: HttpRequest) -> HttpResponse:
                 revoked += 1
     messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
     return redirect(LIST)
-
-
-def _version(key: ApiKey) -> str:
-    """Return the state that rolling a key changes. A page that is sent twice rolls it once."""
-    return str(key.expires_at or "")
 
 
 def _show(

@@ -109,7 +109,6 @@ def issue_key(
     user_id: str | None = None,
     expires_at: datetime | None = None,
     created_by: str = "",
-    key_id: UUID | None = None,
     extra_keys: int = 0,
     program_id: UUID | None = None,
 ) -> tuple[ApiKey, KeyText]:
@@ -120,7 +119,6 @@ def issue_key(
         agent_id: restricts the key to one agent; by default all of them.
         user_id: restricts the key to one end user; by default all of them.
         created_by: the id of the person who creates it; empty: an operator's command.
-        key_id: the id of its row; None: a new one.
         extra_keys: number of keys that are allowed above the tenant's limit.
         program_id: the first key of the program; None: this one.
 
@@ -132,7 +130,7 @@ def issue_key(
     text = new_key(tenant_id)
     requested = [str(scope) for scope in scopes]
     key = ApiKey(
-        id=key_id or uuid4(),
+        id=uuid4(),
         name=name,
         prefix=text.prefix,
         secret_digest=text.digest,

@@ -106,7 +106,11 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     # The body, if it was parsed before the error.
     problem = problem_of(error, data=getattr(request, "_full_data", None), is_bound=is_bound)
     if isinstance(error, Http404) and context["kwargs"]:
-        problem = Problem.of_status(404, _unknown_row(context["kwargs"]))
+        rows = " and ".join(
+            f"{name.removesuffix('_id').replace('_', ' ')} {str(value)[:MAX_VALUE_CHARACTERS]!r}"
+            for name, value in context["kwargs"].items()
+        )
+        problem = Problem.of_status(404, f"There is no {rows} that this caller may see.")
     if problem.status == 503:
         note_outage(request._request, error)
     elif problem.status >= 500:
@@ -163,15 +167,6 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if moved := as_tenant_moving(error):
         return _paused_problem(moved)
     return Problem.of_status(500)
-
-
-def _unknown_row(kwargs: Mapping[str, Any]) -> str:
-    """Return which row the address names, as kind and id."""
-    rows = " and ".join(
-        f"{name.removesuffix('_id').replace('_', ' ')} {str(value)[:MAX_VALUE_CHARACTERS]!r}"
-        for name, value in kwargs.items()
-    )
-    return f"There is no {rows} that this caller may see."
 
 
 def _paused_problem(paused: TenantPaused) -> Problem:

@@ -26,9 +26,7 @@ from tests.messages import statements
 PAGES = {
     "conversations": ("conversations/", 13),
     "conversation": ("conversations/{message}/", 27),
-    "memories": ("memories/?agent={agent}&user=maria&q=sister", 22),
     "windows": ("windows/", 9),
-    "logins": ("logins/", 10),
     "window": ("window/?agent={agent}&user=maria", 13),
     "people": ("people/", 9),
     "person": ("people/person/?user=maria", 28),
@@ -50,8 +48,7 @@ PAGES = {
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
     "sessions": ("sessions/", 8),
-    "thread": ("conversations/{shared}/thread/", 12),
-    "thread_window": ("conversations/{shared}/window/", 12),
+    "thread": ("conversations/{shared}/thread/", 14),
     "search_page": ("search/?q=sister", 40),
 }
 # Uncommitted rows have no session: their budgets are in memory/test_sessions.py.
@@ -67,10 +64,6 @@ WITHOUT_A_GET = {
     "resolve_escalation",
     "escalate",
     "hand_over",
-    "cancel_retention",
-    "retry_reply",
-    "replay_extraction_run",
-    "apply_extraction_run",
     "export_person",
     "include_message",
     "ask_again",
@@ -172,7 +165,7 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
     ]
     budgets |= dict.fromkeys(lists, LIST)
     cost(admin, "")  # with values that a process reads once
-    for window in ("window", "thread_window"):  # copies that are missing, or too old
+    for window in ("window", "thread"):  # copies that are missing, or too old
         cost(admin, PAGES[window][0].format(**parameters))
     few = {address: cost(admin, address) for address in budgets}
     more(pending_a, send_message)

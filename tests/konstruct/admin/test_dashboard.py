@@ -1,7 +1,6 @@
-"""Today: what waits, with links; charts whose numbers link to their rows."""
+"""Today: what waits, with links; and charts."""
 
 import shlex
-from html import unescape
 from typing import Any
 
 import pytest
@@ -159,22 +158,16 @@ def test_failed_jobs_are_retried_with_permission(
 
 
 @pytest.mark.slow
-def test_every_number_of_the_charts_leads_to_its_rows(pending_a: Program, admin: Client) -> None:
-    page = admin.get(f"{TODAY}?days=7")
-    found = {}
-    for chart in page.context["charts"]:
-        for series in chart["series"]:
-            assert f'href="{series["link"]}"' in unescape(page.text)
-            found[series["name"]] = (
-                series["total"],
-                admin.get(series["link"]).context["cl"].result_count,
-            )
-    assert found["Messages"] == ("9", 9)
+def test_the_charts_and_their_table_have_the_same_numbers(
+    pending_a: Program, admin: Client
+) -> None:
+    charts = admin.get(f"{TODAY}?days=7").context["charts"]
+    found = {series["name"]: series["total"] for chart in charts for series in chart["series"]}
+    assert (found["Messages"], found["Escalations"]) == ("9", "1")
     sources = ("From facts", "From recalled messages", "From recent turns alone", "From nothing")
-    assert sum(int(found[name][0]) for name in sources) == 3
-    assert all(int(found[name][0]) == found[name][1] for name in (*sources, "Escalations"))
+    assert sum(int(found[name]) for name in sources) == 3
     table = admin.get("/admin/activity/?days=7")
-    assert (table.status_code, ">9</a>" in table.text) == (200, True)
+    assert (table.status_code, ">9</td>" in table.text) == (200, True)
 
 
 @pytest.mark.parametrize("query", ["?days=9999", "?days=x%00%22%3E%3Cscript%3E"])

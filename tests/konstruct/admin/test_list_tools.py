@@ -68,7 +68,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     program_a: Program, admin: Client
 ) -> None:
     lists = {
-        str(model._meta.verbose_name_plural): reverse(model_page(model, "changelist"))
+        str(model._meta.verbose_name): reverse(model_page(model, "changelist"))
         for model, page in tenant_site._registry.items()
         if isinstance(page, ListToolsAdmin)
     }
@@ -104,7 +104,7 @@ def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
     found = [row["content"] for row in exported_messages(admin)]
     assert found[0] == "later"
     assert sorted(found[1:]) == sorted(map(str, range(10)))
-    assert exported_messages(admin, "?q=nosuchword") == []
+    assert exported_messages(admin, "?from=2030-01-01") == []
 
 
 def test_an_export_takes_the_permission_of_the_list_and_its_own(
@@ -171,10 +171,7 @@ def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
     admin.post(agent_page, {**AGENT_FORM, "name": "eve"})
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("pk")
-    page = admin.get("/admin/audit/accessevent/?action__exact=edit").text
     row = exported(admin, "/admin/audit/accessevent/", "?action__exact=edit")[0]
-    assert row["exact_time"].endswith(" IST")
-    assert row["exact_time"] in page
     assert datetime.fromisoformat(row["created_at"]) == event.created_at
     assert row["created_at"].endswith("+05:30")
     assert (row["what"], row["subject"], row["subject_label"]) == ("edited", "agent", "agent")

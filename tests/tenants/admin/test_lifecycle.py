@@ -50,7 +50,7 @@ def test_suspending_shows_its_effects_and_requires_the_name(
 ) -> None:
     page = operator.get(page_of(tenant_a, "suspend"))
     assert "tenant-a.localhost" in page.text
-    assert "Messages, about" in page.text
+    assert "On disk" in page.text
     for typed in ("", "tenant-b", "TENANT-A"):
         page = operator.post(page_of(tenant_a, "suspend"), {"typed": typed})
         assert "Type tenant-a to confirm." in page.text

@@ -1,4 +1,4 @@
-"""Operators' pages: tenants with state, size and schema, set up by the owner worker."""
+"""Operators' pages: tenants with state and schema, set up by the owner worker."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,36 +8,31 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
 
-from tenants.admin.figures import sizes_of
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas.provisioning import migrate_requested, provision_registered
-from tenants.servers import MAIN
 from tests import database
 
 TENANTS = "/admin/tenants/tenant/"
 
 
-def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_a: Tenant) -> None:
+def test_tenants_are_listed_with_state_and_schema(operator: Client, tenant_a: Tenant) -> None:
     page = operator.get(TENANTS)
-    sizes = {tenant.slug: tenant.size for tenant in page.context["cl"].result_list}
-    assert sizes.keys() == {"tenant-a", "tenant-b"}
-    assert sizes["tenant-a"].bytes > 500_000
+    assert {tenant.slug for tenant in page.context["cl"].result_list} == {"tenant-a", "tenant-b"}
     for text in ("active", "up to date", "tenant-a.localhost"):
         assert text in page.text
     page = operator.get(f"{TENANTS}{tenant_a.id}/change/")
     assert "up to date" in page.text
 
 
-@pytest.mark.of_one_server(reason="each server is asked once more for sizes")
 def test_a_list_of_many_tenants_costs_the_same(
     operator: Client, tenant_a: Tenant, django_assert_num_queries: Callable[..., object]
 ) -> None:
-    with django_assert_num_queries(8):  # one of them for the log
+    with django_assert_num_queries(7):  # one of them for the log
         operator.get(TENANTS)
     for number in range(40):
         tenant = Tenant.objects.create(slug=f"many-{number}", name="Many")
         Domain.objects.create(tenant=tenant, domain=f"many-{number}.example")
-    with django_assert_num_queries(8):  # one of them for the log
+    with django_assert_num_queries(7):  # one of them for the log
         assert "many-39.example" in operator.get(TENANTS).text
 
 
@@ -105,11 +100,6 @@ def test_resuming_is_written_down(operator: Client, tenant_a: Tenant) -> None:
     operator.post(TENANTS, {"action": "resume", "_selected_action": [str(tenant_a.id)]})
     assert OperatorEvent.objects.get(subject="tenant").action == "resume"
     assert Tenant.objects.get(id=tenant_a.id).state == "active"
-
-
-def test_sizes_of_schemas_that_are_not_there_are_not_there(db: None) -> None:
-    nobody = [Tenant(schema_name=name, server=MAIN) for name in ("t_" + "0" * 32, "'; DROP TABLE")]
-    assert sizes_of(nobody) == {}
 
 
 @pytest.mark.django_db(transaction=True)

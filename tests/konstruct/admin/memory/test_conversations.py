@@ -98,12 +98,14 @@ def test_a_failed_message_is_retried_once_and_that_is_written_down(
     program_a: Program, browser: Browser, admin: Client
 ) -> None:
     message = message_of(program_a, content="Answer me!")
-    address = f"{LIST}{message.pk}/retry/"
-    assert admin.get(address).status_code == 403
-    assert browser(program_a.tenant, "view_message").post(address).status_code == 403
-    answer = admin.post(address, follow=True)
-    assert "The message will be answered in a moment." in answer.text
-    assert "was not given up" in admin.post(address, follow=True).text
+    replies = "/admin/orchestrator/pendingreply/"
+    form = {"action": "retry", "_selected_action": str(message.pk)}
+    page = admin.get(f"{LIST}{message.pk}/").text
+    assert f'action="{replies}"' in page
+    assert f'name="_selected_action" value="{message.pk}"' in page
+    assert browser(program_a.tenant, "view_message").post(replies, form).status_code == 403
+    assert "1 retried." in admin.post(replies, form, follow=True).text
+    assert "1 had not failed." in admin.post(replies, form, follow=True).text
     with tenant_scope(program_a.tenant.id):
         assert not PendingReply.objects.failed().exists()
         event = AccessEvent.objects.filter(action="retry").latest("id")

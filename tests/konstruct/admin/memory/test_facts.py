@@ -112,10 +112,10 @@ def test_facts_are_ended_and_can_be_found_as_such(
     program_a: Program, browser: Browser, admin: Client, know: Callable[..., UUID]
 ) -> None:
     fact = know("Lives in Porto.")
-    act = {"action": "end_now", "_selected_action": [str(fact)]}
-    browser(program_a.tenant, "view_memoryentry").post(FACTS, act)
+    decide, end = f"/admin/facts/{fact}/decide/", {"decision": "end"}
+    browser(program_a.tenant, "view_memoryentry").post(decide, end)
     assert LongTermMemory().get(fact, program_a.tenant.id) is not None
-    assert "1 ended." in admin.post(FACTS, act, follow=True).text
+    assert "Ended: Lives in Porto." in admin.post(decide, end, follow=True).text
     assert LongTermMemory().get(fact, program_a.tenant.id) is None
     assert "Lives in Porto." in admin.get(FACTS, {"state": "ended"}).text
     assert "Lives in Porto." not in admin.get(FACTS, {"state": "now"}).text

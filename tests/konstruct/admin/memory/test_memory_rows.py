@@ -1,4 +1,4 @@
-"""The tables of memory in the admin: rows of this tenant only; searched, cleared, retried."""
+"""The tables of memory in the admin: rows of this tenant only; cleared, retried."""
 
 from typing import Any
 from uuid import uuid4
@@ -26,11 +26,10 @@ from memory.models import (
     RecallEvent,
 )
 from tenants.admin.sites import operator_site, tenant_site
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.jobs import claimable
-from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
+from tests.konstruct.conftest import Browser, Program, SendMessage
 from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
@@ -84,21 +83,6 @@ def record(tenant: Tenant, **fields: Any) -> Message:
     return record_message(tenant_id=tenant.id, **{**turn, "role": "user", **fields})[0]
 
 
-def test_messages_are_found_by_their_words_or_user_embedded_or_not(
-    program_a: Program, populated_b: Program, admin: Client
-) -> None:
-
-    def contents_found(asked: str) -> list[str]:
-        rows = admin.get(MESSAGES, {"q": asked}).context["cl"].result_list
-        return [row.content for row in rows if row.role == "user"]
-
-    assert contents_found("visiting sisters") == ["My sister lives in Lisbon and visits in May."]
-    assert contents_found("waiting") == ["I wait in tenant-a."]
-    assert contents_found("bob") == ["I wait in tenant-a."]
-    assert contents_found("the") == []
-    assert contents_found("Lisbon shellfish") == []
-
-
 def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
     program_a: Program, admin: Client
 ) -> None:
@@ -139,7 +123,7 @@ def test_cookie_of_one_tenant_is_refused_by_another(
     program_a: Program, tenant_b: Tenant, admin: Client
 ) -> None:
     pages = [changelist(model) for model in SHOWN]
-    for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
+    for address in [*pages, "/admin/conversations/", "/admin/people/"]:
         answer = admin.get(address, headers={"host": "tenant-b.localhost"})
         assert (answer.status_code, "login" in answer["Location"]) == (302, True)
 
@@ -171,20 +155,3 @@ def test_rows_name_people_agents_keys_and_members_of_the_team(
     settings = auditor.get(f"/admin/orchestrator/agent/{program.agent.pk}/change/").text
     assert str(bert.pk) not in settings
     assert "bert" in settings
-
-
-MEMORIES = "/admin/memories/"
-
-
-def test_memory_is_found_by_similar_meaning_with_its_signals(
-    program_a: Program, admin: Client
-) -> None:
-    query = {"agent": str(program_a.agent.pk), "user": "maria", "q": "When will she visit?"}
-    answer = admin.get(MEMORIES, query)
-    best = answer.context["found"]["hits"][0]
-    assert best["content"] == "My sister lives in Lisbon and visits in May."
-    assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}
-    assert "<mark>visits</mark>" in answer.text
-    with tenant_scope(program_a.tenant.id):
-        event = AccessEvent.objects.get(action="search", subject="memories")
-    assert (user_of(event), event.detail) == ("maria", {})

@@ -100,11 +100,9 @@ def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Browser) ->
         request = ErasureRequest.objects.create(
             user_id=pseudonym("gone"), requested_by="x", done_at="2026-01-01T00:00Z", receipt={}
         )
-    receipt = f"/admin/audit/erasurerequest/{request.pk}/change/"
-    assert browser(program_a.tenant).get(SEARCH, {"q": "gone"})["Location"] == receipt
-    assert receipt in browser(program_a.tenant).get(PALETTE, {"s": "gone", "extended": "1"}).text
-    allowed = browser(program_a.tenant, *READS)
-    assert allowed.get(SEARCH, {"q": "gone"}).status_code == 200
+    client = browser(program_a.tenant)
+    page = client.get("/admin/people/", {"q": "gone"}, follow=True)
+    assert f"/admin/audit/erasurerequest/{request.pk}/change/" in page.text
 
 
 def test_a_search_is_recorded(program_a: Program, fever: Message, admin: Client) -> None:

@@ -100,3 +100,16 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     assert browser(pending_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
     with tenant_scope(pending_b.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "maria"
+
+
+def test_an_answer_of_a_person_is_sent_once(pending_a: Program, admin: Client) -> None:
+    with tenant_scope(pending_a.tenant.id):
+        escalation = Escalation.objects.open().to_people().get()
+    page = f"/admin/escalations/{escalation.pk}/"
+    answer_id = str(admin.get(page).context["answering"]["answer_id"].value())
+    for content, count in (("On my way.", 1), ("On my way.", 1), ("It was late.", 2)):
+        sent = admin.post(f"{page}answer/", {"content": content, "answer_id": answer_id})
+        assert sent.status_code == 302
+        with tenant_scope(pending_a.tenant.id):
+            answers = Message.objects.filter(content__in=["On my way.", "It was late."])
+            assert answers.count() == count

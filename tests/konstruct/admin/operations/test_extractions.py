@@ -1,5 +1,6 @@
 """Extraction in a tenant's admin: progress of conversations, failed jobs, and tokens."""
 
+import re
 from uuid import UUID
 
 import pytest
@@ -56,7 +57,7 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
     assert "No such model: gpt-0." in text
     with tenant_scope(program_a.tenant.id):
         last = Message.objects.filter(thread_id="processed").latest("number")
-    assert f"/admin/conversations/{last.pk}/#m{last.pk}" in text
+    assert re.search(rf">\s*{last.number}\s*<", text)
     for state in cursors:
         found = admin.get(f"{CURSORS}?state={state}").context["cl"].result_list
         assert [row.thread_id for row in found] == [state]

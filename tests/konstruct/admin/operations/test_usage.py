@@ -1,4 +1,4 @@
-"""Usage: a tenant's quotas and days, and the operators' page of all tenants."""
+"""Usage: a tenant's quotas and days, and those of all tenants for operators."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from tests.konstruct.conftest import Browser, Program
 from tests.konstruct.metered import metered_call
 
 DAYS = "/admin/orchestrator/dailyusage/"
-OF_TENANTS = "/admin/usage/"
+OF_TENANTS, TENANTS = "/admin/usage/", "/admin/tenants/tenant/"
 
 
 def downloaded(answer: Any) -> list[dict[str, str]]:
@@ -62,7 +62,7 @@ def test_operators_download_the_days_of_all_tenants(
     with public_scope():
         Tenant.objects.filter(pk=program_b.tenant.id).update(state=Tenant.State.SUSPENDED)
         Tenant.objects.create(slug="has-no-schema-yet", name="New")
-    answer = operator.get(OF_TENANTS, {"csv": "1"})
+    answer = operator.get(OF_TENANTS)
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"].startswith('attachment; filename="usage-')
     found = {
@@ -87,11 +87,13 @@ def test_the_last_measurement_is_shown_without_entering_tenants(
     with public_scope():
         usage.measure(Tenant.objects.get(pk=program_a.tenant.id))
     with django_assert_max_num_queries(8):
-        page = operator.get(OF_TENANTS)
-    rows = {tenant.slug: (tenant, *others) for tenant, *others in page.context["rows"]}
-    of_a, _, reached = rows[program_a.tenant.slug]
-    assert (of_a.usage["month"]["messages"], reached) == ("1", "Messages in a month: soft limit")
-    assert rows[program_b.tenant.slug][1] is None
+        operator.get(TENANTS)
+    text = operator.post(f"{TENANTS}export/").getvalue().decode()
+    rows = {row["slug"]: row for row in csv.DictReader(io.StringIO(text))}
+    of_a, of_b = rows[program_a.tenant.slug], rows[program_b.tenant.slug]
+    assert (of_a["messages"], of_a["reached"]) == ("1", "Messages in a month: soft limit")
+    assert of_a["storage_bytes"].endswith("B")
+    assert (of_b["messages"], of_b["measured_at"]) == ("", "")
     problems = operator.get("/admin/").context["attention"]["problems"]
     assert ("At a limit of a quota", 1, "quota=reached") in problems
 

@@ -51,8 +51,7 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
 ) -> None:
     page = admin.get(PERSON, {"user": "maria"})
     ((agent, _),) = page.context["known"]
-    counts = (agent.messages, agent.recalls, agent.facts)
-    assert (agent, *counts) == (populated_a.agent, 8, 3, 1)
+    assert agent == populated_a.agent
     assert "likes green tea" in page.text
     # Not embedded yet, but listed.
     assert admin.get(PERSON, {"user": "bob"}).status_code == 200

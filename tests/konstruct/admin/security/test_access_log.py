@@ -26,14 +26,14 @@ def test_views_and_searches_are_recorded(populated_a: Program, admin: Client) ->
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content="Answer me!")
     admin.get("/admin/memory/message/")
-    admin.get("/admin/memory/message/", {"q": "sister"})
+    admin.get("/admin/search/", {"q": "sister"})
     admin.get(f"/admin/memory/message/{message.pk}/change/")
     admin.get("/admin/conversations/")
     admin.get(f"/admin/conversations/{message.pk}/")
     admin.get("/admin/people/person/", {"user": "maria"})
     assert logged(populated_a) == [
         ("list", "message", None),
-        ("search", "message", None),
+        ("search", "everything", None),
         ("view", "message", "maria"),
         ("list", "conversations", None),
         ("view", "conversation", "maria"),

@@ -48,7 +48,7 @@ def test_a_key_is_revoked_and_neither_edited_nor_deleted(program_a: Program, adm
     assert "revoked" in admin.get(KEYS).content.decode()
 
 
-def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
+def test_a_key_is_rolled_and_the_old_one_works_for_a_while(
     program_a: Program, program_b: Program, browser: Browser
 ) -> None:
     admin = browser(program_a.tenant)
@@ -60,7 +60,7 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
     assert f'href="{page}"' in admin.get(KEYS).text
     assert "Roll the key" in admin.get(page).text
     admin.cookies["time_zone"] = "Asia%2FKolkata"
-    answer = admin.post(page, {"grace": "24", "version": ""})
+    answer = admin.post(page, {"grace": "24"})
     assert re.search(r"works until .+:[0-9]{2} IST\.", answer.text)
     assert "no-store" in answer.headers["Cache-Control"]
     found = re.search(r"ks_[0-9a-f_]+", answer.text)
@@ -75,14 +75,7 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
     listed = {row.pk: row for row in admin.get(KEYS).context["cl"].result_list}
     left = listed[old.pk].expires_at - timezone.now()
     assert timedelta(hours=23) < left < timedelta(hours=24)
-    again = admin.post(page, {"grace": "0", "version": ""}, follow=True)
-    assert "Nothing is changed" in again.text
-    assert program_a.get(MESSAGES).status_code == 200
-    with tenant_scope(program_a.tenant.id):
-        assert ApiKey.objects.count() == 2
-        old.refresh_from_db()
-    version = str(old.expires_at)
-    assert admin.post(page, {"grace": "0", "version": version}).status_code == 200
+    assert admin.post(page, {"grace": "0"}).status_code == 200
     # A request would compare with the start time of the test's transaction.
     with tenant_scope(program_a.tenant.id):
         assert not ApiKey.objects.valid().filter(pk=old.pk).exists()

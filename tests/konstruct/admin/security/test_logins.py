@@ -16,7 +16,7 @@ from tenants.context import tenant_scope
 from tenants.limits import login_throttle
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
-from tests.konstruct.conftest import Browser, access_events
+from tests.konstruct.conftest import access_events
 
 LOGIN = "/admin/login/"
 RIGHT = "correct horse battery"
@@ -227,14 +227,6 @@ def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Te
 
     with ThreadPoolExecutor(20) as threads:
         assert sum(threads.map(attempt, range(20))) == 5
-
-
-def test_logins_are_listed(tenant_a: Tenant, browser: Browser) -> None:
-    reader, _ = browser(tenant_a, "view_user"), browser(tenant_a)
-    rows = reader.get("/admin/logins/").context["rows"]
-    assert [len(ends) for _, ends in rows] == [1, 1]
-    reader.logout()
-    assert reader.get("/admin/logins/").status_code == 302
 
 
 def test_operators_see_the_processes(operator: Client) -> None:

@@ -56,14 +56,14 @@ def test_a_fact_is_recorded_with_the_person_it_is_about(
     with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.get(content="Eve is tall.")
     client.post(f"{FACTS}{fact.pk}/change/", {"content": "Eve is small.", "metadata": "{}"})
-    client.post(FACTS, {"action": "end_now", "_selected_action": str(fact.pk)})
+    client.post(f"/admin/facts/{fact.pk}/decide/", {"decision": "end"})
     client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"})
     created, edited, ended, deleted = changes(populated_a)
     assert [user_of(event) for event in (created, edited, ended, deleted)] == ["eve"] * 4
     assert created.detail["after"]["state"] == "active"
     assert edited.detail["withheld"] == ["content", "content_digest"]
     assert "tall" not in str([event.detail for event in (created, edited, ended, deleted)])
-    assert (ended.action, ended.detail["before"]["valid_to"]) == ("edit", None)
+    assert (ended.action, ended.detail["before"]["valid_to"]) == ("decide", None)
     assert (deleted.action, deleted.detail["before"]["state"]) == ("delete", "active")
     assert "after" not in deleted.detail
 
@@ -181,7 +181,7 @@ def test_the_log_shows_before_and_after(populated_a: Program, client: Client) ->
     listed = client.get("/admin/audit/accessevent/").text
     assert "days: 365 → 3" in listed
     assert "198.51.100.7" in listed
-    assert f"{edited.created_at:%Y-%m-%d %H:%M:%S}." in listed
+    assert f"{edited.created_at:%Y, %H:%M:%S} UTC" in listed
     page = client.get(f"/admin/audit/accessevent/{edited.pk}/change/").text
     assert "<td>365</td><td>3</td>" in page
     found = client.get("/admin/audit/accessevent/", {"q": "198.51.100.7"})
