@@ -26,7 +26,7 @@ REFUSED = {
     "dumpdata": "run manage.py export_memory for a tenant, or manage.py backup for all",
     "flush": "run manage.py delete_tenant SLUG, or manage.py erase_user for one person",
     "generateschema": "run manage.py spectacular, which writes the OpenAPI description",
-    "loaddata": "run manage.py import_memory or manage.py import_transcript",
+    "loaddata": "run manage.py import_memory or manage.py import_history",
     "rename_schema": "a schema is named after the tenant's id, which manage.py list_tenants shows;"
     " the name of a tenant is changed in the operators' admin",
     "tenant_command": "run a command of Konstruct with --tenant SLUG, or enter the tenant by"

@@ -25,10 +25,12 @@ from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import (
+    HISTORY_IMPORTS,
     Escalation,
     ExtractionCursor,
     ExtractionRun,
     HeldFor,
+    HistoryImport,
     HistoryMerge,
     PendingReply,
     RunState,
@@ -96,6 +98,7 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     ),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
+    (HISTORY_IMPORTS, lambda: HistoryImport.objects.values_list("id")),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),
     (NOTIFICATIONS, lambda: EventDelivery.objects.filter(delivered_at=None).values_list("id")),
 )

@@ -36,6 +36,7 @@ TENANT_MENU = (
             (_("Retention"), "auto_delete", "audit.retentionrule"),
             (_("Notifications"), "notifications", "outbox.subscription"),
             (_("Slack"), "tag", "channels.slackinstallation"),
+            (_("Import history"), "upload_file", "import_history"),
         ),
     ),
 )
@@ -117,6 +118,7 @@ RECORDS: Final = (
         {
             "audit.accessevent": _("Who read or changed what."),
             "audit.listexport": _("Files of lists, and who requested them."),
+            "orchestrator.historyimport": _("Files with history, and who sent them."),
             "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
             "orchestrator.modelcall": _("Each request to a language model."),
             "auth.group": _("What members of the team may do."),

@@ -30,6 +30,12 @@ class TooManyQuestions(KonstructError):
     """The agent has the maximum number of saved questions."""
 
 
+class ImportRefused(KonstructError):
+    """A file of history, or an option of its import, cannot be used."""
+
+    is_usage_error = True
+
+
 class RowNotFound(KonstructError):
     """This tenant has no such row, or the caller may not see it."""
 

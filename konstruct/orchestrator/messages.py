@@ -35,6 +35,12 @@ SELECT coalesce(bool_and(public.try_tenant_lock(key)), true) FROM unnest(%s::tex
 """
 
 
+def attachment_note(files: Iterable[str]) -> str:
+    """Return a sentence that names the attached files, which the agent cannot read."""
+    names = ", ".join(files)
+    return f"[Attached, and not to be read here: {names}]" if names else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Thread:
     """A conversation of an agent with a user.

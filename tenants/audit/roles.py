@@ -33,6 +33,7 @@ _READ: Final = frozenset(
         "orchestrator.view_toolcall",
         "orchestrator.view_channelidentity",
         "orchestrator.view_extractionrun",
+        "orchestrator.view_historyimport",
         "orchestrator.view_extractioncursor",
         "orchestrator.view_modelcall",
         "orchestrator.view_dailyusage",
@@ -81,6 +82,7 @@ _ADMINISTER: Final = frozenset(
     {
         "memory.change_pendingembedding",
         "orchestrator.add_agent",
+        "orchestrator.add_historyimport",
         "orchestrator.change_agent",
         "orchestrator.change_pendingreply",
         "orchestrator.change_channelidentity",

@@ -53,6 +53,7 @@ class EventType(models.TextChoices):
     FACT_RETRACTED = "fact.retracted", "A fact was retracted"
     ERASURE_REQUESTED = "erasure.requested", "An erasure was requested"
     ERASURE_DONE = "erasure.done", "An erasure is done"
+    IMPORT_DONE = "import.done", "An import of history is done"
     QUOTA_REACHED = "quota.reached", "A quota is at its soft or hard limit"
     JOB_FAILED = "job.failed", "A reply, delivery or other job failed for good"
 

@@ -37,7 +37,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.llm import completions, responder
     from konstruct.orchestrator.extraction import candidates, checks
     from konstruct.orchestrator.handoff import escalations
-    from konstruct.orchestrator.history_import import _moment
+    from konstruct.orchestrator.history_import.lines import _moment
     from konstruct.strict_json import read_json
     from memory.context import chat, tokens
     from memory.context.task import Task

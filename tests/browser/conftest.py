@@ -24,7 +24,7 @@ from konstruct.management.commands.demo import USER
 from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities.channel_identities import identity_of
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionCursor
 from konstruct.orchestrator.pipeline.accept import Incoming, accept

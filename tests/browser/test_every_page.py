@@ -16,6 +16,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
+from django.db.models.functions import Now
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -39,6 +40,7 @@ from konstruct.orchestrator.models import (
     Escalation,
     ExtractionCursor,
     ExtractionRun,
+    HistoryImport,
     ModelCall,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -79,7 +81,7 @@ NO_PAGES = {
     *("ask_again", "answer_escalation", "resolve_escalation"),
     *("assign_escalation", "escalate", "hand_over", "slack_finish"),
     *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
-    *("ask_questions", "delete_question", "list_export_download", "decide_fact"),
+    *("ask_questions", "delete_question", "list_export_download", "decide_fact", "confirm_import"),
 }
 
 
@@ -213,6 +215,16 @@ def own_pages() -> Iterator[tuple[str, str]]:
         list_name="people",
         defaults={"member_id": 1, "member": NAME, "query": f"q={NOA}", "time_zone": "UTC"},
     )
+    left_out = [{"place": "1", "reason": HEBREW_TEXT}]
+    HistoryImport.objects.get_or_create(
+        file_name=NAME,
+        defaults={
+            "content": b"",
+            "is_dry_run": True,
+            "finished_at": Now(),
+            "report": {"format": "csv", "counts": {"left_out": 1}, "left_out": left_out},
+        },
+    )
     pages: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         "index": ((), {}),
         "password_change": ((), {}),
@@ -241,6 +253,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "revoke_keys": ((), {"key": ApiKey.objects.all()[0].pk}),
         "invite_person": ((User.objects.get(username="admin").pk,), {}),
         "records": ((), {}),
+        "import_history": ((), {}),
         "list_export": ((of_people.pk,), {}),
     }
     for name, (arguments, query) in pages.items():

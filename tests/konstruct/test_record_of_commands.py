@@ -24,7 +24,7 @@ from tests.konstruct.conftest import access_events, user_of
 PACKAGES = ("konstruct", "memory", "tenants")
 RECORDED = {
     "connect_slack", "create_agent", "create_api_key", "create_tenant_admin", "erase_user",
-    "export_memory", "import_memory", "import_transcript", "reembed", "reindex_words",
+    "export_memory", "import_memory", "import_history", "reembed", "reindex_words",
     "reseal_channel_tokens",
     "retention", "verify_memory",
 }  # fmt: skip
@@ -105,7 +105,7 @@ def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path)
     }  # fmt: skip
     lines = tmp_path / "lines.jsonl"
     lines.write_text(json.dumps(line))
-    call_command("import_transcript", str(lines), tenant="tenant-a", verbosity=0)
+    call_command("import_history", str(lines), tenant="tenant-a", verbosity=0)
     drain(tenant_a.id)
     archive = tmp_path / "eve.sqlite"
     call_command("export_memory", str(archive), tenant="tenant-a", user="eve", verbosity=0)

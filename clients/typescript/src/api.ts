@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 46fb5ad81f3e38e0870c80c717f3db1ba32c43c3dccd9804c67285427ac68167
+// Written by `make typescript` from docs/openapi.yaml, sha256 00a59e9b37e333b09c1988d7a682a62744b98d0d9c6b321ec33812d655df24c5
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -913,6 +913,43 @@ export interface paths {
          * @description The identity becomes a separate user. Messages that were moved stay with the former user.
          */
         delete: operations["unlink_identity"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import a file of another system, or preview it
+         * @description A worker reads it: `Location` has the state, and then the report with the conversations, the authors, and what is left out, with places and reasons. Sending the file again adds what is missing. An event `import.done` has the id of the import.
+         */
+        post: operations["create_history_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports/{history_import_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a history import */
+        get: operations["get_history_import"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1989,6 +2026,13 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["Conversation"][];
         };
+        /**
+         * @description * `dmy` - dmy
+         *     * `mdy` - mdy
+         *     * `ymd` - ymd
+         * @enum {string}
+         */
+        DateOrderEnum: "dmy" | "mdy" | "ymd";
         /** @description The user's decision. */
         Decision: {
             /** @description true executes the call, false denies it. */
@@ -2341,6 +2385,7 @@ export interface components {
              *     * `fact.retracted` - A fact was retracted
              *     * `erasure.requested` - An erasure was requested
              *     * `erasure.done` - An erasure is done
+             *     * `import.done` - An import of history is done
              *     * `quota.reached` - A quota is at its soft or hard limit
              *     * `job.failed` - A reply, delivery or other job failed for good
              */
@@ -2392,11 +2437,12 @@ export interface components {
          *     * `fact.retracted` - A fact was retracted
          *     * `erasure.requested` - An erasure was requested
          *     * `erasure.done` - An erasure is done
+         *     * `import.done` - An import of history is done
          *     * `quota.reached` - A quota is at its soft or hard limit
          *     * `job.failed` - A reply, delivery or other job failed for good
          * @enum {string}
          */
-        EventTypeEnum: "message.answered" | "message.failed" | "message.closed" | "escalation.opened" | "escalation.waiting" | "escalation.answered" | "escalation.resolved" | "tool_call.waiting" | "fact.proposed" | "fact.active" | "fact.superseded" | "fact.retracted" | "erasure.requested" | "erasure.done" | "quota.reached" | "job.failed";
+        EventTypeEnum: "message.answered" | "message.failed" | "message.closed" | "escalation.opened" | "escalation.waiting" | "escalation.answered" | "escalation.resolved" | "tool_call.waiting" | "fact.proposed" | "fact.active" | "fact.superseded" | "fact.retracted" | "erasure.requested" | "erasure.done" | "import.done" | "quota.reached" | "job.failed";
         /** @description Events in their order. */
         Events: {
             /** @description The events after `after`, oldest first. */
@@ -3137,6 +3183,19 @@ export interface components {
             /** @description The value that was sent, if it is short. */
             value?: unknown;
         };
+        /**
+         * @description * `slack` - slack
+         *     * `whatsapp` - whatsapp
+         *     * `telegram` - telegram
+         *     * `chatgpt` - chatgpt
+         *     * `sharegpt` - sharegpt
+         *     * `mem0` - mem0
+         *     * `zep` - zep
+         *     * `csv` - csv
+         *     * `transcript` - transcript
+         * @enum {string}
+         */
+        FormatEnum: "slack" | "whatsapp" | "telegram" | "chatgpt" | "sharegpt" | "mem0" | "zep" | "csv" | "transcript";
         /** @description A fact found by a search. */
         FoundFact: {
             /**
@@ -3291,6 +3350,43 @@ export interface components {
          * @enum {string}
          */
         GivenTurnRoleEnum: "user" | "assistant";
+        /** @description The state of an import, and its report. */
+        HistoryImport: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: uri
+             * @description Its address.
+             */
+            url: string;
+            state: components["schemas"]["HistoryImportStateEnum"];
+            /** @description Name of the file. */
+            file_name: string;
+            /** @description Whether nothing is stored. */
+            dry_run: boolean;
+            /** @description Conversations, authors, and what is left out. */
+            report: unknown;
+            /** @description Why it failed. */
+            error: string;
+            /**
+             * Format: date-time
+             * @description When the file was sent.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the preview or the import ended.
+             */
+            finished_at: string | null;
+        };
+        /**
+         * @description * `waiting` - waiting
+         *     * `previewed` - previewed
+         *     * `imported` - imported
+         *     * `failed` - failed
+         * @enum {string}
+         */
+        HistoryImportStateEnum: "waiting" | "previewed" | "imported" | "failed";
         /** @description The id of a sender in a channel, and the user that its messages belong to. */
         Identity: {
             /** Format: uuid */
@@ -3788,6 +3884,55 @@ export interface components {
             /** @description The facts. All of them are stored, or none. */
             facts: components["schemas"]["NewFact"][];
         };
+        /** @description A file, how it is read, and who is who in it. */
+        NewHistoryImport: {
+            /** @description The file in base64. Pack a large one as zip. */
+            file: string;
+            /** @description Its name, which must stay the same if a longer export is imported. */
+            file_name: string;
+            /**
+             * @description Default: recognized from the content.
+             *
+             *     * `slack` - slack
+             *     * `whatsapp` - whatsapp
+             *     * `telegram` - telegram
+             *     * `chatgpt` - chatgpt
+             *     * `sharegpt` - sharegpt
+             *     * `mem0` - mem0
+             *     * `zep` - zep
+             *     * `csv` - csv
+             *     * `transcript` - transcript
+             */
+            format?: components["schemas"]["FormatEnum"];
+            /** @description Name or id of the agent. Only facts need none. */
+            agent?: string;
+            /** @description The user of what the file assigns to nobody. */
+            user_id?: string;
+            /** @description The conversation of what has none. Default: the file's name. */
+            thread_id?: string;
+            /** @description Ids of users by names, or ids, of the file. Others are left out. */
+            people?: {
+                [key: string]: string;
+            };
+            /** @description Names, or ids, of the file that are the agent's. */
+            agent_names?: string[];
+            /** @description Zone of times without one, such as Europe/Berlin. */
+            time_zone?: string;
+            /**
+             * @description Order of dates that can be read in two ways.
+             *
+             *     * `dmy` - dmy
+             *     * `mdy` - mdy
+             *     * `ymd` - ymd
+             */
+            date_order?: components["schemas"]["DateOrderEnum"];
+            /** @description Names of columns of CSV, for text, author, role, user_id, time, thread, external_id. */
+            columns?: {
+                [key: string]: string;
+            };
+            /** @description Store nothing: the report is a preview. Default: false. */
+            dry_run?: boolean;
+        };
         /** @description The id of a sender in a channel. */
         NewIdentity: {
             /** @description slack … */
@@ -4101,6 +4246,7 @@ export interface components {
              *     * `urn:konstruct:problem:forbidden` - You may not do this.
              *     * `urn:konstruct:problem:idempotency-key-in-use` - The first request with this key is still running.
              *     * `urn:konstruct:problem:idempotency-key-reused` - The key belongs to a message with other content.
+             *     * `urn:konstruct:problem:import-refused` - A file of history, or an option of its import, cannot be used.
              *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
              *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
              *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
@@ -4158,6 +4304,7 @@ export interface components {
          *     * `urn:konstruct:problem:forbidden` - You may not do this.
          *     * `urn:konstruct:problem:idempotency-key-in-use` - The first request with this key is still running.
          *     * `urn:konstruct:problem:idempotency-key-reused` - The key belongs to a message with other content.
+         *     * `urn:konstruct:problem:import-refused` - A file of history, or an option of its import, cannot be used.
          *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
          *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
          *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
@@ -4187,7 +4334,7 @@ export interface components {
          *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the row.
          * @enum {string}
          */
-        ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
+        ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:import-refused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
         /** @description The answer of a version of an agent to a saved question. */
         QuestionAnswer: {
             /** Format: uuid */
@@ -8539,6 +8686,89 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["Conflict"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    create_history_import: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewHistoryImport"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryImport"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_history_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                history_import_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryImport"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];

@@ -1,7 +1,7 @@
 import { KonstructError } from "./errors.js";
 import { Agents, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
-import { Conversations, Memories, Messages, Windows } from "./resources/messages.js";
+import { Conversations, Imports, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
 import { Events, WebhookDeliveries, Webhooks } from "./resources/webhooks.js";
 import { Sender } from "./sending.js";
@@ -33,6 +33,7 @@ export class Client {
   readonly extractions: Extractions;
   readonly facts: Facts;
   readonly identities: Identities;
+  readonly imports: Imports;
   readonly memories: Memories;
   readonly messages: Messages;
   readonly questions: Questions;
@@ -63,6 +64,7 @@ export class Client {
     this.extractions = new Extractions(sender);
     this.facts = new Facts(sender);
     this.identities = new Identities(sender);
+    this.imports = new Imports(sender);
     this.memories = new Memories(sender);
     this.messages = new Messages(sender);
     this.questions = new Questions(sender);

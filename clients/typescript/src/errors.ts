@@ -210,6 +210,11 @@ export class ExtractionFailed extends Unprocessable {
   static override readonly kind: string = "extraction-failed";
 }
 
+/** A file of history, or an option of its import, cannot be used. */
+export class ImportRefused extends Unprocessable {
+  static override readonly kind: string = "import-refused";
+}
+
 /** The language model refused the request, or gave no usable answer. */
 export class ModelFailed extends Unprocessable {
   static override readonly kind: string = "model-failed";

@@ -72,6 +72,7 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     memory.OwnProposal: (409, "own-proposal", ""),
     memory.SlotTaken: (409, "slot-taken", ""),
     PersonBeingErased: (409, "being-erased", "user_id"),
+    orchestrator.ImportRefused: (422, "import-refused", ""),
     ThreadOfOthers: (422, "thread-of-others", "threads"),
     ReasonNamesPerson: (400, "invalid-fields", "reason"),
     UnreadableSession: (422, "unreadable-session", "thread_id"),

@@ -22,7 +22,7 @@ from konstruct.api.http.idempotency import (
 )
 from konstruct.api.http.views import operation
 from konstruct.channels.rest.serializers import METADATA_HELP
-from konstruct.orchestrator.history_import import (
+from konstruct.orchestrator.history_import.lines import (
     REQUIRED,
     ImportStatus,
     LineResult,

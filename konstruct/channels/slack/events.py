@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 
 from konstruct.channels.slack.mrkdwn import escape
+from konstruct.orchestrator.messages import attachment_note
 from memory.context.chat import storable_text, with_speaker
 
 # The subtypes of messages that a person writes.
@@ -172,12 +173,6 @@ def mentioned_users(text: str) -> set[str]:
     """Return Slack's ids of the users whom a text mentions."""
     targets = {_target(token) for token in _TOKEN.findall(text)}
     return {target[1:] for target in targets if _USER.fullmatch(target)}
-
-
-def attachment_note(files: Iterable[str]) -> str:
-    """Return a sentence that names the attached files, which the agent cannot read."""
-    names = ", ".join(files)
-    return f"[Attached, and not to be read here: {names}]" if names else ""
 
 
 def _kind(event: Mapping[str, Any], text: str, bot: str) -> AddressedBy | None:

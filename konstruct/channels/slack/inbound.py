@@ -31,7 +31,6 @@ from konstruct.channels.slack.events import (
     AddressedBy,
     Envelope,
     MessageEvent,
-    attachment_note,
     mentioned_users,
     native_id,
     plain_text,
@@ -41,6 +40,7 @@ from konstruct.channels.slack.installations import CHANNEL, end_installation, to
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
+from konstruct.orchestrator.messages import attachment_note
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.tool_calls import decide
 from memory.arguments import time_zones

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.core import validators
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Now
@@ -32,6 +33,11 @@ PRIVILEGES = {
     "orchestrator_agentversion": ["INSERT"],
     "orchestrator_savedquestion": ["INSERT", "UPDATE (content)", "DELETE"],
     "orchestrator_questionanswer": ["INSERT", "DELETE"],
+    "orchestrator_historyimport": [
+        "INSERT",
+        "UPDATE (content, is_dry_run, report, finished_at, error)",
+        "DELETE",
+    ],
 }
 
 FORGET_ERASED_MESSAGES = """
@@ -1993,6 +1999,90 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="HistoryImport",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=Now(), help_text="When the file was sent."),
+                ),
+                ("file_name", models.TextField(help_text="Name of the file.", verbose_name="file")),
+                ("content", models.BinaryField(help_text="The file, until it is imported.")),
+                (
+                    "options",
+                    models.JSONField(
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="How it is read, and who is who in it.",
+                    ),
+                ),
+                (
+                    "is_dry_run",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Whether nothing is stored.",
+                        verbose_name="preview",
+                    ),
+                ),
+                (
+                    "requested_by",
+                    models.TextField(help_text="Name of the person or the API key."),
+                ),
+                (
+                    "actor_kind",
+                    models.TextField(
+                        choices=[
+                            ("person", "person in the admin"),
+                            ("program", "program with an API key"),
+                            ("operator", "operator's command"),
+                            ("unknown", "unknown"),
+                        ],
+                        editable=False,
+                        help_text="Kind of the actor.",
+                    ),
+                ),
+                ("actor_id", models.TextField(editable=False, help_text="Id of the actor.")),
+                (
+                    "report",
+                    models.JSONField(
+                        blank=True,
+                        encoder=DjangoJSONEncoder,
+                        help_text="Conversations, authors, and what is left out.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "finished_at",
+                    models.DateTimeField(
+                        blank=True, help_text="When the preview or the import ended.", null=True
+                    ),
+                ),
+                (
+                    "error",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Why it failed."
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "history import",
+            },
+        ),
         migrations.RunSQL(FORGET_ERASED_MESSAGES, migrations.RunSQL.noop),
         *protect_tables(PRIVILEGES),
         CommentOnTables(
@@ -2005,6 +2095,7 @@ class Migration(migrations.Migration):
                 "Escalation": "A period in which a person or another agent answers in a thread.",
                 "ExtractionCursor": "The last message of a conversation from which facts were extracted.",
                 "ExtractionRun": "One request for the facts of a part of a conversation, with its answer and its result.",
+                "HistoryImport": "A file with history of another system: its options, its preview and its import.",
                 "HistoryMerge": "A request to move the memory of one user to another. The owner's process does it.",
                 "DailyUsage": "Counts of one day (UTC).",
                 "ModelCall": "A request to a language model, recorded before it is sent.",

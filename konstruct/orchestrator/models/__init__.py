@@ -18,6 +18,7 @@ from konstruct.orchestrator.models.extraction import (
     ModelCall,
     RunState,
 )
+from konstruct.orchestrator.models.history_imports import HISTORY_IMPORTS, HistoryImport
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.tool_calls import AnswerOptions, ToolCall

@@ -18,7 +18,14 @@ from django_redis import get_redis_connection
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.models import (
+    Agent,
+    AnswerOptions,
+    Escalation,
+    HistoryImport,
+    PendingReply,
+    ToolCall,
+)
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.rows import AddRows, delete_messages, erase_from_prompts
 from memory.conversations import short_term, thread_window
@@ -83,6 +90,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         add(ConversationItem._meta.db_table, None, items._raw_delete(items.db), "removed")
         _empty(Escalation.objects.filter(**about), add)
     ListExport.objects.all().remove()
+    HistoryImport.objects.all().remove()
     if not is_replayed:
         write_journal(request)
     request.receipt = receipt | {

@@ -128,6 +128,7 @@ class Migration(migrations.Migration):
                                 ("fact.retracted", "A fact was retracted"),
                                 ("erasure.requested", "An erasure was requested"),
                                 ("erasure.done", "An erasure is done"),
+                                ("import.done", "An import of history is done"),
                                 ("quota.reached", "A quota is at its soft or hard limit"),
                                 ("job.failed", "A reply, delivery or other job failed for good"),
                             ]
@@ -306,6 +307,7 @@ class Migration(migrations.Migration):
                             ("fact.retracted", "A fact was retracted"),
                             ("erasure.requested", "An erasure was requested"),
                             ("erasure.done", "An erasure is done"),
+                            ("import.done", "An import of history is done"),
                             ("quota.reached", "A quota is at its soft or hard limit"),
                             ("job.failed", "A reply, delivery or other job failed for good"),
                         ],

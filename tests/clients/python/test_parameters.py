@@ -60,6 +60,8 @@ def value_of(name: str) -> Any:
     """Return a valid value for an argument with this name."""
     if name in ("items", "messages", "facts", "values", "writes", "threads", "include"):
         return []
+    if name == "file":
+        return b"x"
     if name in ("wait", "limit"):
         return 1
     return {"topic": "food"} if name in ("filters", "metadata") else "x"

@@ -348,6 +348,14 @@ CASES: dict[tuple[str, str], Case] = {
         at("erasures/replies/", user_id=lambda seed: "maria"), messages=4
     ),
     ("erasure-detail", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
+    ("history-import-list", "POST"): Case(
+        at("imports/"),
+        messages=6,
+        body=lambda seed: {"file": "SGVsbG8=", "file_name": "a.txt"},
+    ),
+    ("history-import-detail", "GET"): Case(
+        lambda seed: f"{V1}imports/{seed.history_import}/", messages=3
+    ),
     ("events", "GET"): Case(at("events/"), messages=6),
     ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
     ("webhook-list", "POST"): Case(

@@ -15,13 +15,14 @@ from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
-from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
     Escalation,
     ExtractionCursor,
+    HistoryImport,
     QuestionAnswer,
     RunState,
     ToolCall,
@@ -92,6 +93,7 @@ class SeedData:
     question: UUID
     webhook: UUID
     delivery: UUID
+    history_import: UUID
 
 
 def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
@@ -170,11 +172,12 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             for number in (1, 2)
         ]
         record_event(EventType.FACT_ACTIVE, fact, agent_id=program.agent.id, user_id="vera")
+        upload = HistoryImport.objects.create(file_name=f"chat{secret}.txt", content=b"")
         delivery = EventDelivery.objects.values_list("pk", flat=True)[0]
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
-        question, webhook, delivery,
+        question, webhook, delivery, upload.pk,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from konstruct.local import demo
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.history_import import ImportStatus, import_history
+from konstruct.orchestrator.history_import.lines import ImportStatus, import_history
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from konstruct.consistency import verify
+from konstruct.orchestrator.history_import import importing
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
@@ -223,15 +224,13 @@ def test_killed_retention_removes_old_rows_and_logs_once(
 def test_a_killed_import_of_history_writes_each_line_once(
     tenant_a: Tenant, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from konstruct.orchestrator.management.commands import import_transcript
-
-    monkeypatch.setattr(import_transcript, "BATCH", 1)
+    monkeypatch.setattr(importing, "BATCH", 1)
     lines = [{"role": "user", "content": text} for text in of("maria")]
     path = tmp_path / "history.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     arguments = ["--tenant", tenant_a.slug, "--agent", "ada", "--user", "maria", str(path)]
 
-    assert killed_until_done(tenant_a, lambda: call_command("import_transcript", *arguments)) >= 2
+    assert killed_until_done(tenant_a, lambda: call_command("import_history", *arguments)) >= 2
 
     with tenant_scope(tenant_a.id):
         assert contents("maria") == of("maria")

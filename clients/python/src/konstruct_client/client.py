@@ -13,7 +13,13 @@ from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
 from konstruct_client.resources.agents import Agents, Context, Questions, Sessions
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
-from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
+from konstruct_client.resources.messages import (
+    Conversations,
+    Imports,
+    Memories,
+    Messages,
+    Windows,
+)
 from konstruct_client.resources.people import (
     Erasures,
     Escalations,
@@ -38,6 +44,7 @@ class Resources(Generic[S]):
         self.extractions = Extractions(sender)
         self.facts = Facts(sender)
         self.identities = Identities(sender)
+        self.imports = Imports(sender)
         self.memories = Memories(sender)
         self.messages = Messages(sender)
         self.questions = Questions(sender)

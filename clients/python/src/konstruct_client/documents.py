@@ -537,6 +537,7 @@ class Event(TypedDict):
         "fact.retracted",
         "erasure.requested",
         "erasure.done",
+        "import.done",
         "quota.reached",
         "job.failed",
     ]
@@ -977,6 +978,27 @@ class FoundFact(TypedDict):
     """Cosine similarity to the query, -1 to 1."""
 
 
+class HistoryImport(TypedDict):
+    """The state of an import, and its report."""
+
+    id: str
+    url: str
+    """Its address."""
+    state: Literal["waiting", "previewed", "imported", "failed"]
+    file_name: str
+    """Name of the file."""
+    dry_run: bool
+    """Whether nothing is stored."""
+    report: Any
+    """Conversations, authors, and what is left out."""
+    error: str
+    """Why it failed."""
+    created_at: str
+    """When the file was sent."""
+    finished_at: str | None
+    """When the preview or the import ended."""
+
+
 class Identity(TypedDict):
     """The id of a sender in a channel, and the user that its messages belong to."""
 
@@ -1202,6 +1224,7 @@ class NewWebhook(TypedDict):
             "fact.retracted",
             "erasure.requested",
             "erasure.done",
+            "import.done",
             "quota.reached",
             "job.failed",
         ]
@@ -1940,6 +1963,7 @@ class Webhook(TypedDict):
             "fact.retracted",
             "erasure.requested",
             "erasure.done",
+            "import.done",
             "quota.reached",
             "job.failed",
         ]

@@ -217,6 +217,12 @@ class ExtractionFailed(Unprocessable):
     kind = "extraction-failed"
 
 
+class ImportRefused(Unprocessable):
+    """A file of history, or an option of its import, cannot be used."""
+
+    kind = "import-refused"
+
+
 class ModelFailed(Unprocessable):
     """The language model refused the request, or gave no usable answer."""
 

@@ -118,6 +118,20 @@ export class Conversations extends Resource {
   }
 }
 
+/** Files of other systems. */
+export class Imports extends Resource {
+  /** Import a file (in base64) of another system, or preview it with `dry_run`. */
+  create(params: Params<"create_history_import">, options: OnceOptions = {}) {
+    const request = { body: params, headers: once(options) };
+    return this.call<"create_history_import">("POST", "imports/", request, options);
+  }
+
+  /** Get the state of an import, and its report. */
+  get(importId: string, options: CallOptions = {}) {
+    return this.call<"get_history_import">("GET", pathOf("imports", importId), {}, options);
+  }
+}
+
 /** The last turns, which an agent is shown with each message. */
 export class Windows extends Resource {
   /** Get the window of a user, oldest turn first. */

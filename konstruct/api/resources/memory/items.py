@@ -22,7 +22,7 @@ from konstruct.api.http.bodies import (
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.pagination import CursorPagination, Position
 from konstruct.api.http.views import ApiViewSet, operation
-from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role

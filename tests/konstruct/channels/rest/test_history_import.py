@@ -1,20 +1,17 @@
-"""History import by REST and from files, and its result."""
+"""History import by REST, and its result."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.history_import import FIELDS, OWNER_FIELDS, REQUIRED
+from konstruct.orchestrator.history_import.lines import FIELDS, OWNER_FIELDS, REQUIRED
 from konstruct.orchestrator.models import Agent
 from memory.conversations import short_term
 from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
-from tenants.management.base import UsageError
 from tests.konstruct.conftest import Program
 from tests.openapi import described
 
@@ -272,48 +269,3 @@ def test_history_of_one_tenant_is_not_the_others(program_a: Program, program_b: 
     assert document["created"] == 1
     assert contents(program_a) == ["Sentence number 1 of the history."]
     assert contents(program_b) == ["Said to B."]
-
-
-def test_file_is_imported_twice_without_duplicates(
-    program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "history.jsonl"
-    file.write_text("\n".join(json.dumps(line(number)) for number in (1, 2)) + "\n\n")
-    for expected in ("2 created, 0 exists, 0 invalid", "0 created, 2 exists, 0 invalid"):
-        call_command("import_transcript", str(file), tenant=program_a.tenant.slug)
-        assert expected in capsys.readouterr().out
-    assert len(contents(program_a)) == 2
-
-
-def test_lines_need_only_fields_missing_in_the_command(
-    program_a: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("konstruct.orchestrator.management.commands.import_transcript.BATCH", 3)
-    file = tmp_path / "history.jsonl"
-    for count in (4, 4, 6):
-        lines = [*BARE, *BARE][:count]
-        file.write_text("\n".join(json.dumps(message) for message in lines))
-        call_command("import_transcript", str(file), tenant=program_a.tenant.slug,
-                     agent="ada", user="maria", thread="t")  # fmt: skip
-        assert len(contents(program_a)) == count
-
-
-def test_lines_of_a_file_that_are_wrong_are_named_and_fail_the_command(
-    program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "history.jsonl"
-    file.write_text(f"{json.dumps(line(1))}\nnot json\n{json.dumps(line(2, role='bot'))}\n")
-    with pytest.raises(CommandError, match="2 lines were not imported"):
-        call_command("import_transcript", str(file), tenant=program_a.tenant.slug)
-    errors = capsys.readouterr().err.splitlines()
-    assert errors[0].startswith(f"{file}:2: the line is not an object")
-    assert errors[1].startswith(f"{file}:3: role='bot'")
-    assert contents(program_a) == ["Sentence number 1 of the history."]
-
-
-def test_a_file_that_is_not_there_is_a_usage_error(program_a: Program, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        call_command("import_transcript", str(tmp_path / "no"), tenant=program_a.tenant.slug)
-    (tmp_path / "empty").touch()
-    with pytest.raises(UsageError, match="has no lines"):
-        call_command("import_transcript", str(tmp_path / "empty"), tenant=program_a.tenant.slug)

@@ -9,13 +9,13 @@ from hypothesis import given, strategies as st
 from konstruct.channels.slack.events import (
     AddressedBy,
     MessageEvent,
-    attachment_note,
     mentions,
     parse_envelope,
     plain_text,
     read_message,
 )
 from konstruct.channels.slack.mrkdwn import split
+from konstruct.orchestrator.messages import attachment_note
 from tests.servers.slack import message_event
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
-from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import MemoryEntry, Message

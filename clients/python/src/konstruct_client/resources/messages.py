@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
@@ -15,6 +16,9 @@ Status = Literal[
 ]
 ByTime = Literal["-created_at", "created_at"]
 Moment = datetime | str
+ImportFormat = Literal[
+    "slack", "whatsapp", "telegram", "chatgpt", "sharegpt", "mem0", "zep", "csv", "transcript"
+]
 
 
 class Messages(Resource[S]):
@@ -175,6 +179,50 @@ class Messages(Resource[S]):
         }
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return Call("POST", "messages/import/", body=body, headers=headers)
+
+
+class Imports(Resource[S]):
+    """Files of other systems."""
+
+    @call
+    def create(
+        self,
+        file: bytes,
+        *,
+        file_name: str,
+        format: ImportFormat | None = None,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        people: Mapping[str, str] | None = None,
+        agent_names: Iterable[str] | None = None,
+        time_zone: str | None = None,
+        date_order: Literal["dmy", "mdy", "ymd"] | None = None,
+        columns: Mapping[str, str] | None = None,
+        dry_run: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.HistoryImport]:
+        """Import a file of another system, or preview it with `dry_run`.
+
+        Args:
+            file: its content, of at most 1.8 MB: pack a larger one as zip.
+            file_name: its name; a longer export has the same one.
+            people: ids of users by names in the file.
+            agent_names: names of the agent in the file.
+            time_zone: of times without one.
+        """
+        body = given(
+            file=base64.b64encode(file).decode(), file_name=file_name, format=format, agent=agent,
+            user_id=user_id, thread_id=thread_id, people=people, time_zone=time_zone,
+            agent_names=None if agent_names is None else list(agent_names),
+            date_order=date_order, columns=columns, dry_run=dry_run,
+        )  # fmt: skip
+        return Call("POST", "imports/", body=body, headers=once(idempotency_key))
+
+    @call
+    def get(self, import_id: str) -> Call[documents.HistoryImport]:
+        """Get the state of an import, and its report."""
+        return Call("GET", f"imports/{segment(import_id)}/")
 
 
 class Conversations(Resource[S]):

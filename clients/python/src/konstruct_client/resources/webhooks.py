@@ -13,7 +13,7 @@ EventType = Literal[
     "message.answered", "message.failed", "message.closed", "escalation.opened",
     "escalation.waiting", "escalation.answered", "escalation.resolved", "tool_call.waiting",
     "fact.proposed", "fact.active", "fact.superseded", "fact.retracted", "erasure.requested",
-    "erasure.done", "quota.reached", "job.failed",
+    "erasure.done", "import.done", "quota.reached", "job.failed",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from konstruct.api.resources.operations import usage
-from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.history_import.lines import import_history
 from memory.indexing import embedding_jobs
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -1,0 +1,1 @@
+"""Import of history: lines of the API, and the files of other systems."""

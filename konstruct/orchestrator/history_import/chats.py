@@ -1,0 +1,284 @@
+"""Chats of people: the exports of Slack, WhatsApp and Telegram."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from html import unescape
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from konstruct.orchestrator.exceptions import ImportRefused
+from konstruct.orchestrator.history_import.files import (
+    MARKS,
+    Found,
+    Problem,
+    Row,
+    Source,
+    text_of,
+    utc_time,
+)
+
+# --- Slack ------------------------------------------------------------------------------------
+
+# Other subtypes are messages of Slack itself, such as channel_join.
+_SPOKEN: Final = frozenset(
+    {"", "bot_message", "file_comment", "file_share", "me_message", "thread_broadcast"}
+)
+_SLACK_TOKEN: Final = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
+
+
+def slack(source: Source) -> Found:
+    """Read Slack's export: a folder for each channel, with a file for each day."""
+    root = next(
+        (PurePosixPath(name).parent for name in source.texts if name.endswith("users.json")), None
+    )
+    if root is None:
+        raise ImportRefused(f"{source.name} has no users.json: give the whole export of Slack.")
+    names = {
+        user["id"]: text_of(user.get("profile"), "display_name", "real_name")
+        or text_of(user, "real_name", "name")
+        for user in source.objects(str(root / "users.json"))
+        if text_of(user, "id")
+    }
+    ids = {
+        text_of(channel, "name") or text_of(channel, "id"): text_of(channel, "id")
+        for listed in ("channels", "groups", "mpims", "dms")
+        if str(root / f"{listed}.json") in source.texts
+        for channel in source.objects(str(root / f"{listed}.json"))
+    }
+    for name in sorted(source.texts):
+        folder = PurePosixPath(name).parent
+        if folder.parent == root and folder != root:
+            channel = ids.get(folder.name) or folder.name
+            messages = source.objects(name)
+            for number, message in sorted(
+                enumerate(messages, 1), key=lambda item: text_of(item[1], "ts")
+            ):
+                yield _slack_message(f"{name} item {number}", message, channel, names)
+
+
+def _slack_message(
+    place: str, message: Mapping[str, Any], channel: str, names: Mapping[str, str]
+) -> Row | Problem:
+    subtype, ts = text_of(message, "subtype"), text_of(message, "ts")
+    if subtype not in _SPOKEN:
+        return Problem(place, f"a message of Slack itself ({subtype})")
+    thread = text_of(message, "thread_ts")
+    author_id = text_of(message, "user", "bot_id")
+    files = message.get("files")
+    return Row(
+        place,
+        _slack_text(text_of(message, "text"), names),
+        thread=f"{channel}/{thread}" if thread else channel,
+        external_id=f"slack:{channel}/{ts}",
+        author=names.get(author_id)
+        or text_of(message.get("bot_profile"), "name")
+        or text_of(message, "username")
+        or text_of(message.get("user_profile"), "display_name", "real_name")
+        or author_id,
+        author_id=author_id,
+        time=utc_time(ts),
+        media=tuple(
+            text_of(file, "title", "name") or "a file"
+            for file in (files if isinstance(files, list) else ())
+        ),
+    )
+
+
+def _slack_text(text: str, names: Mapping[str, str]) -> str:
+    """Return a text of Slack's mrkdwn with the names of people, channels and links."""
+
+    def shown(token: re.Match[str]) -> str:
+        target, label = token[1], token[2]
+        if target[0] in "@#!":
+            return f"{target[0]}{label or names.get(target[1:]) or target[1:]}".lstrip("!")
+        return f"{label} ({target})" if label and label != target else target
+
+    return unescape(_SLACK_TOKEN.sub(shown, text))
+
+
+# --- WhatsApp ---------------------------------------------------------------------------------
+
+# 31.12.25, 21:15 - Maria: Hi     [12/31/25, 9:15:07 PM] Maria: Hi     12.3.2022 klo 14.08 - …
+_MESSAGE: Final = re.compile(
+    r"\[?(\d{1,4})[./-] ?(\d{1,2})[./-] ?(\d{1,4})\.?,?(?: [a-zà]{1,4}\.?)? "
+    r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(?: ?([ap])\.? ?m\.?)?(?:\] | - )(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPACES: Final = str.maketrans({"\u202f": " ", "\u00a0": " "})
+_AUTHOR: Final = re.compile(r"([^:\n]{1,100}): (.*)|([^:\n]{1,100}):$", re.DOTALL)
+# The whole text stands for a file: of Android, with a name; and of iOS, after a mark.
+_MEDIA: Final = (
+    re.compile(r"<[^<>:]{1,40}: ([^<>]+\.\w{2,5})>"),
+    re.compile(r"(\S+\.\w{2,5}) \([^()\n]{1,40}\)"),
+    re.compile(r"<([^<>\n]{1,40})>"),
+)
+_IOS_OMITTED: Final = re.compile(r"([\w ]{3,30}) (?:omitted|weggelassen|omitid[oa]|omise?)")
+_EDITED: Final = re.compile(r" *(?:\u200e<[^<>\n]{5,60}>|<This message was edited>)$")
+ORDERS: Final = {"dmy": (0, 1, 2), "mdy": (1, 0, 2), "ymd": (2, 1, 0)}
+
+
+def whatsapp(source: Source, *, date_order: str = "") -> Found:
+    """Read WhatsApp's export without or with media, of Android and iOS.
+
+    Args:
+        source: a file for each chat.
+        date_order: one of ORDERS. Default: the only one that fits all dates of the file.
+
+    Raises:
+        ImportRefused: several orders fit, or none.
+    """
+    for name in source.texts:
+        order = ORDERS[date_order or _find_order(source, name)]
+        title = PurePosixPath(name).stem.strip(MARKS).strip()
+        thread = "" if len(source.texts) == 1 else title
+        for number, message in _messages(source, name):
+            place = str(number) if len(source.texts) == 1 else f"{name}:{number}"
+            yield _whatsapp_message(place, message, thread, order)
+
+
+def is_whatsapp(line: str) -> bool:
+    """Return whether a line begins a message of WhatsApp."""
+    return _MESSAGE.match(line.lstrip(MARKS).translate(_SPACES)) is not None
+
+
+def _messages(source: Source, name: str) -> Iterator[tuple[int, str]]:
+    """Yield the messages with their first lines' numbers; lines before the first as they are."""
+    begun, parts = 0, list[str]()
+    for number, line in source.lines(name):
+        if is_whatsapp(line) or not begun:
+            if parts:
+                yield begun, "\n".join(parts)
+            begun, parts = number, []
+        parts.append(line)
+    if parts:
+        yield begun, "\n".join(parts)
+
+
+def _find_order(source: Source, name: str) -> str:
+    orders, has_dates = list(ORDERS), False
+    for number, line in source.lines(name):
+        found = _MESSAGE.match(line.lstrip(MARKS).translate(_SPACES))
+        if found is None:
+            continue
+        has_dates = True
+        # A year of two digits is the last number, unless the option says otherwise.
+        fitting = [
+            order
+            for order in orders
+            if _time(found, ORDERS[order]) and (order != "ymd" or len(found[1]) == 4)
+        ]
+        if not fitting:
+            raise ImportRefused(
+                f"{name}:{number}: {found[1]}/{found[2]}/{found[3]} is no date in the order of the"
+                f" dates before ({' or '.join(orders)}): correct it, or choose the order of dates."
+            )
+        orders = fitting
+    if not has_dates:
+        raise ImportRefused(f"{name} has no line that begins with a date as WhatsApp's exports do.")
+    if len(orders) > 1:
+        raise ImportRefused(
+            f"{name}: its dates can be read as {' or '.join(orders)} (d: day, m: month): choose"
+            " the order of dates."
+        )
+    return orders[0]
+
+
+def _time(found: re.Match[str], order: tuple[int, int, int]) -> datetime | None:
+    """Return the time of a message; None: the order does not fit."""
+    parts = found[1], found[2], found[3]
+    day, month, year = (parts[place] for place in order)
+    if len(year) not in (2, 4) or len(day) > 2:
+        return None
+    hour = int(found[4])
+    if found[7]:
+        hour = hour % 12 + (12 if found[7].lower() == "p" else 0)
+    try:
+        return datetime(  # noqa: DTZ001 (the export has no zone)
+            *(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day)),
+            *(hour, int(found[5]), int(found[6] or 0)),
+        )
+    except ValueError:
+        return None
+
+
+def _whatsapp_message(
+    place: str, message: str, thread: str, order: tuple[int, int, int]
+) -> Row | Problem:
+    message = message.lstrip(MARKS)
+    # The spaces of the text stay as they are.
+    first, _, _ = message.partition("\n")
+    found = _MESSAGE.match(first.translate(_SPACES))
+    if found is None:
+        return Problem(place, "it does not begin with a date and time")
+    time = _time(found, order)
+    if time is None:
+        return Problem(place, f"{found[1]}/{found[2]}/{found[3]} {found[4]}:{found[5]} is no time")
+    said = _AUTHOR.fullmatch(message[found.start(8) :].lstrip(MARKS))
+    if said is None:
+        return Problem(place, "a message of WhatsApp itself")
+    author, text = said[1] or said[3], said[2] or ""
+    is_marked = text.startswith("\u200e")
+    text = _EDITED.sub("", text.strip(MARKS)) or text.strip(MARKS)
+    media: tuple[str, ...] = ()
+    patterns = (*_MEDIA, _IOS_OMITTED) if is_marked else _MEDIA
+    head, _, caption = text.partition("\n")
+    if name := next((match[1] for pattern in patterns if (match := pattern.fullmatch(head))), ""):
+        text, media = caption, (name.strip(MARKS),)
+    elif is_marked:
+        return Problem(place, "a message of WhatsApp itself")
+    author = author.translate(_SPACES).strip(MARKS + " ").removeprefix("~").strip(MARKS + " ")
+    return Row(place, text, thread=thread, author=author, time=time, media=media)
+
+
+# --- Telegram ---------------------------------------------------------------------------------
+
+
+def telegram(source: Source) -> Found:
+    """Read Telegram's export in the format JSON: of one chat, or of all."""
+    for name in source.texts:
+        document = source.document(name)
+        listed = document.get("chats", {"list": [document]}) if isinstance(document, dict) else {}
+        for chat in listed.get("list", ()) if isinstance(listed, dict) else ():
+            messages = chat.get("messages") if isinstance(chat, dict) else None
+            if not isinstance(messages, list):
+                raise ImportRefused(f"{name} is no export of Telegram: export it as JSON.")
+            for number, message in enumerate(messages, 1):
+                yield _telegram_message(number, message, chat)
+
+
+def _telegram_message(number: int, message: Any, chat: Mapping[str, Any]) -> Row | Problem:
+    chat_id = f"telegram:{chat.get('id', text_of(chat, 'name'))}"
+    place = f"{text_of(chat, 'name') or chat_id} item {number}"
+    if text_of(message, "type") != "message":
+        return Problem(place, "a message of Telegram itself")
+    text = _telegram_text(message.get("text"))
+    if forwarded := text_of(message, "forwarded_from"):
+        text = f"Forwarded from {forwarded}:\n{text}"
+    file = text_of(message, "file_name") or PurePosixPath(text_of(message, "file")).name
+    kind = text_of(message, "media_type").replace("_", " ")
+    # Without the files, `file` has a remark in parentheses.
+    is_unnamed = file.startswith("(") or "photo" in message
+    media = (kind or "photo") if is_unnamed else (file or kind)
+    return Row(
+        place,
+        text,
+        thread=chat_id,
+        external_id=f"{chat_id}/{message.get('id')}",
+        author=text_of(message, "from") or text_of(message, "from_id"),
+        author_id=text_of(message, "from_id"),
+        time=utc_time(message.get("date_unixtime") or message.get("date")),
+        media=(media,) if media else (),
+    )
+
+
+def _telegram_text(value: Any) -> str:
+    """Return a text, or a list of texts and entities, as one text."""
+    if isinstance(value, str):
+        return value
+    parts = []
+    for part in value if isinstance(value, list) else ():
+        text = part if isinstance(part, str) else text_of(part, "text")
+        link = text_of(part, "href")
+        parts.append(f"{text} ({link})" if link else text)
+    return "".join(parts)

@@ -1,0 +1,458 @@
+"""Import of a file of another system: its people are assigned, and its lines are stored."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from konstruct.orchestrator import usage
+from konstruct.orchestrator.agents import find_agents
+from konstruct.orchestrator.exceptions import ImportRefused
+from konstruct.orchestrator.history_import import assistants, chats
+from konstruct.orchestrator.history_import.files import (
+    MARKS,
+    Found,
+    Line,
+    Problem,
+    Row,
+    Source,
+    text_of,
+)
+from konstruct.orchestrator.history_import.lines import (
+    ImportStatus,
+    LineError,
+    LineResult,
+    import_history,
+)
+from konstruct.orchestrator.messages import attachment_note
+from memory.arguments import time_zones
+from memory.conversations.importing import DerivedIds
+from memory.exceptions import InvalidArgument
+from memory.facts import LongTermMemory, embed_facts
+from memory.facts.search import check_entry
+from memory.facts.versions import existing_entry
+from memory.models import MemoryEntry
+from tenants import transaction
+from tenants.audit.changes import storable
+from tenants.audit.people import hold_people
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
+
+FORMATS: Final[dict[str, Callable[..., Found]]] = {
+    "slack": chats.slack,
+    "whatsapp": chats.whatsapp,
+    "telegram": chats.telegram,
+    "chatgpt": assistants.chatgpt,
+    "sharegpt": assistants.sharegpt,
+    "mem0": assistants.mem0,
+    "zep": assistants.zep,
+    "csv": assistants.table,
+    "transcript": assistants.transcript,
+}
+BATCH: Final = 500
+# A document of a report lists so many conversations, authors and problems.
+MAX_LISTED: Final = 1000
+# Lines that are read to recognize a format.
+_FIRST_LINES: Final = 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a source is read, and who is who in it.
+
+    Raises:
+        ImportRefused: a value is not one of the possible ones.
+    """
+
+    format: str = ""
+    """One of FORMATS; "": recognized from the content."""
+    agent: str = ""
+    """Name or id of the agent that has written what agents wrote, and has the memory."""
+    user_id: str = ""
+    """The user of what the source assigns to nobody, such as in a chat with an assistant."""
+    thread_id: str = ""
+    """The conversation of what has none. Default: the file's name; of JSON lines the user's id."""
+    people: Mapping[str, str] = field(default_factory=dict)
+    """Ids of users by names, or ids, of the source."""
+    agent_names: Sequence[str] = ()
+    """Names, or ids, of the source that are the agent's."""
+    time_zone: str = ""
+    """Of times without one."""
+    date_order: str = ""
+    """One of ORDERS, for dates that can be read in two ways."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Names of columns of CSV, by the keys of COLUMNS."""
+
+    def __post_init__(self) -> None:
+        checks: list[tuple[str, str, Mapping[str, Any]]] = [
+            ("format", self.format, FORMATS),
+            ("date order", self.date_order, chats.ORDERS),
+            *(("column", column, assistants.COLUMNS) for column in self.columns),
+        ]
+        for name, value, known in checks:
+            if value and value not in known:
+                raise ImportRefused(f"The {name} {value!r} is none of {', '.join(known)}.")
+        if self.time_zone and self.time_zone not in time_zones():
+            raise ImportRefused(
+                f"The time zone {self.time_zone!r} is unknown: give one such as Europe/Berlin."
+            )
+
+
+@dataclass
+class Report:
+    """What was imported, or would be."""
+
+    format: str
+    say: Callable[[Problem], object] = lambda problem: None
+    """Called with each part that is left out."""
+    counts: Counter[str] = field(default_factory=Counter)
+    threads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By conversation: number of messages, first and last time."""
+    authors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By name: number of messages, and to whom they are assigned; "": to nobody."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def leave_out(self, problem: Problem, kind: str = "left_out") -> None:
+        """Note a part that is not imported."""
+        self.counts[kind] += 1
+        if len(self.problems) < MAX_LISTED:
+            self.problems.append(problem)
+        self.say(problem)
+
+    def add(self, line: Line, result: LineResult) -> None:
+        """Note the result of a line."""
+        if result.status is ImportStatus.INVALID:
+            self.leave_out(Problem(line.place, result.error), ImportStatus.INVALID)
+            return
+        self.counts[result.status] += 1
+        if result.message is not None:
+            at = result.message.created_at
+            thread = self.threads.setdefault(
+                result.message.thread_id, {"messages": 0, "first": at, "last": at}
+            )
+            thread["messages"] += 1
+            thread |= {"first": min(thread["first"], at), "last": max(thread["last"], at)}
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as JSON. Of each list it has the first MAX_LISTED rows."""
+        return {
+            "format": self.format,
+            "counts": dict(self.counts),
+            "conversations": _rows("thread_id", self.threads),
+            "authors": _rows("name", self.authors),
+            "left_out": [
+                {"place": storable(problem.place), "reason": storable(problem.reason)}
+                for problem in self.problems
+            ],
+        }
+
+
+def _rows(key: str, values: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    listed = islice(values.items(), MAX_LISTED)
+    return [{key: storable(name), **row} for name, row in listed]
+
+
+def import_source(
+    source: Source,
+    options: Options,
+    *,
+    tenant_id: UUID,
+    import_id: UUID,
+    is_dry_run: bool = False,
+    atomic: Callable[[], AbstractContextManager[object]] = transaction.atomic,
+    record: Callable[[dict[str, int]], object] = lambda counts: None,
+    finish: Callable[[Report], object] = lambda report: None,
+    say: Callable[[Problem], object] = lambda problem: None,
+) -> Report:
+    """Store what is valid and assigned in a source, in batches; a repeated import adds the rest.
+
+    Args:
+        source: the file.
+        options: how it is read.
+        tenant_id: the current tenant.
+        import_id: the subject of the event `import.done`.
+        is_dry_run: each batch is rolled back: the report says what an import would do.
+        atomic: opens the transaction of a batch.
+        record: logs the results of a batch, in its transaction.
+        finish: called in the last transaction, which writes the event; not in a dry run.
+        say: called with each part that is left out.
+
+    Raises:
+        ImportRefused: the source cannot be read, or an option is missing.
+        PersonBeingErased: an erasure of a user is requested and not done, or was done since.
+        QuotaExceeded: the tenant has no room for more memories.
+    """
+    report = Report(options.format or recognize(source), say)
+    agents = find_agents({options.agent} - {""})
+    if options.agent and options.agent not in agents:
+        raise ImportRefused(f"No agent has the name or id {options.agent!r}: create it first.")
+    agent_id = agents[options.agent].id if options.agent else None
+    store = partial(
+        _store,
+        tenant_id=tenant_id,
+        agent_id=agent_id,
+        defaults={
+            "agent": options.agent or None,
+            "user_id": options.user_id or None,
+            "thread_id": options.thread_id or None,
+        },
+        ids=DerivedIds(f"file {source.name}"),
+        # A dry run adds no people, so that it cannot know them again.
+        seen=None if is_dry_run else {},
+    )
+    lines = _assign(_parse(source, report.format, options), source, options, report)
+    while batch := list(islice(lines, BATCH)):
+        with atomic():
+            results = store(batch)
+            record(dict(Counter(result.status.value for result in results)))
+            if is_dry_run:
+                transaction.set_rollback(True)
+        for line, result in zip(batch, results, strict=True):
+            report.add(line, result)
+    if not report.counts:
+        raise ImportRefused(f"{source.name} has no lines that can be read as {report.format}.")
+    if not is_dry_run:
+        with atomic():
+            finish(report)
+            record_event(EventType.IMPORT_DONE, import_id, agent_id=agent_id)
+    return report
+
+
+def recognize(source: Source) -> str:
+    """Return the format of a source.
+
+    Raises:
+        ImportRefused: it is none of FORMATS, or of a part of a format.
+    """
+    files = {PurePosixPath(name).name: name for name in source.texts}
+    if "users.json" in files:
+        return "slack"
+    first = files.get("conversations.json") or files.get("result.json") or next(iter(source.texts))
+    if source.is_json(first):
+        item = next(source.items(first), ("", None))[1]
+        if found := _recognize_item(item):
+            return found
+    else:
+        lines = [line for _, line in islice(source.lines(first), _FIRST_LINES)]
+        if any(map(chats.is_whatsapp, lines)):
+            return "whatsapp"
+        cells = set(re.split(r"[,;\t|]", lines[0].lower())) if lines else set()
+        if first.lower().endswith(".csv") or cells & set(assistants.COLUMNS["text"]):
+            return "csv"
+    raise ImportRefused(
+        f"{first} is none of the known formats: name the format ({', '.join(FORMATS)})."
+    )
+
+
+def _recognize_item(item: Any) -> str:
+    """Return the format of the first object of a JSON document, or of JSON lines; else ""."""
+    if not isinstance(item, dict):
+        return ""
+    lists = (part for part in item.values() if isinstance(part, list) and part)
+    inner: Any = next(lists, [{}])[0]
+    messages = item.get("messages")
+    message = messages[0] if isinstance(messages, list) and messages else {}
+    if "mapping" in item:
+        return "chatgpt"
+    if "chats" in item or "date" in message:
+        return "telegram"
+    if text_of(item, "memory") or text_of(inner, "memory"):
+        return "mem0"
+    if {"conversations", "conversation"} & item.keys():
+        return "sharegpt"
+    if {"fact", "facts", "edges", "sessions", "threads", "session_id"} & item.keys() or (
+        {"uuid", "role_type"} & set(message)
+    ):
+        return "zep"
+    if "messages" in item:
+        return "sharegpt"
+    return "transcript" if {"role", "content"} & item.keys() else ""
+
+
+def pairs_of(lines: Iterable[str]) -> dict[str, str]:
+    """Return lines of NAME=VALUE as a mapping. A name may have an equals sign."""
+    pairs = {line: line.rpartition("=") for line in lines if line.strip()}
+    if wrong := [line for line, (name, _, value) in pairs.items() if not name or not value]:
+        raise ImportRefused(f"{wrong[0]!r} is not NAME=VALUE.")
+    return {name.strip(): value.strip() for name, _, value in pairs.values()}
+
+
+def _parse(source: Source, format: str, options: Options) -> Found:
+    if format == "whatsapp":
+        return chats.whatsapp(source, date_order=options.date_order)
+    if format == "csv":
+        return assistants.table(source, columns=options.columns)
+    return FORMATS[format](source)
+
+
+# --- Who is who ----------------------------------------------------------------------------------
+
+
+def _assign(found: Found, source: Source, options: Options, report: Report) -> Iterator[Line]:
+    """Yield lines for rows with a user; leave the others out, with the reason.
+
+    What an agent says belongs to the person who has spoken last in the conversation.
+    """
+    last: dict[str, str] = {}
+    for row in found:
+        if isinstance(row, Line):
+            yield row
+            continue
+        result = row if isinstance(row, Problem) else _line(row, source, options, last, report)
+        if isinstance(result, Problem):
+            report.leave_out(result)
+        else:
+            yield result
+
+
+def _line(
+    row: Row, source: Source, options: Options, last: dict[str, str], report: Report
+) -> Line | Problem:
+    """Return the line of a row, or why its user is unsure.
+
+    Args:
+        last: the user who has spoken last, by conversation; "": one who is not assigned.
+    """
+    author = row.author.strip(MARKS).strip()
+    names = [name for name in (row.author_id, author) if name]
+    is_agent = row.role == "assistant" or any(name in options.agent_names for name in names)
+    owner = options.people.get(row.user_id, row.user_id) if row.user_id else ""
+    known = next((options.people[name] for name in names if name in options.people), owner)
+    thread = row.thread or options.thread_id or source.title
+    problem = ""
+    if is_agent:
+        user = owner or last.get(thread, options.user_id)
+        if not user:
+            problem = "the agent answers somebody who is not assigned, or nobody"
+    else:
+        user = known or ("" if names else options.user_id)
+        last[thread] = user
+        if not user and names:
+            problem = f"{author!r} is neither assigned to a user nor a name of the agent"
+        elif not user:
+            problem = "its user is not named, and none is given for such texts"
+    label = author or ("the agent" if is_agent else row.user_id or "the user")
+    assigned = "" if problem else "agent" if is_agent else f"user {user}"
+    entry = report.authors.setdefault(label, {"messages": 0, "assigned": ""})
+    entry |= {"messages": entry["messages"] + 1, "assigned": entry["assigned"] or assigned}
+    content = "\n".join(filter(None, (row.text, attachment_note(row.media))))
+    if problem or not content.strip():
+        return Problem(row.place, problem or "it has no text")
+    if not row.is_fact and not options.agent:
+        raise ImportRefused("Its messages need an agent: choose one.")
+    fields = {
+        "content": content,
+        "user_id": user,
+        "external_id": row.external_id,
+        "metadata": dict(row.metadata) or None,
+        "created_at": _time(row, options),
+    }
+    if not row.is_fact:
+        role = "assistant" if is_agent else "user"
+        fields |= {"role": role, "thread_id": thread, "name": author or None}
+    return Line(
+        row.place, {name: value for name, value in fields.items() if value is not None}, row.is_fact
+    )
+
+
+def _time(row: Row, options: Options) -> str | None:
+    if row.time is None:
+        return None
+    if row.time.tzinfo is not None:
+        return row.time.isoformat()
+    if not options.time_zone:
+        raise ImportRefused(
+            f"{row.place}: the time {row.time:%Y-%m-%d %H:%M} has no time zone: give one,"
+            " such as Europe/Berlin."
+        )
+    return row.time.replace(tzinfo=ZoneInfo(options.time_zone)).isoformat()
+
+
+# --- Storing -------------------------------------------------------------------------------------
+
+
+def _store(
+    batch: Sequence[Line],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID | None,
+    defaults: Mapping[str, str | None],
+    ids: DerivedIds,
+    seen: dict[str, str] | None,
+) -> list[LineResult]:
+    """Store lines of messages and of facts; return the results in their order."""
+    said = [line for line in batch if not line.is_fact]
+    messages = iter(
+        import_history(
+            [line.fields for line in said],
+            tenant_id=tenant_id,
+            defaults=defaults,
+            ids=ids,
+            seen=seen,
+        )
+        if said
+        else ()
+    )
+    facts = iter(
+        _store_facts(
+            [line.fields for line in batch if line.is_fact],
+            tenant_id=tenant_id,
+            agent_id=agent_id,
+            seen=seen,
+        )
+    )
+    return [next(facts if line.is_fact else messages) for line in batch]
+
+
+def _store_facts(
+    lines: Sequence[Mapping[str, Any]],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID | None,
+    seen: dict[str, str] | None,
+) -> list[LineResult]:
+    """Store facts with their ids in the other system; return a result for each."""
+    results: dict[int, LineResult] = {}
+    entries: dict[int, MemoryEntry] = {}
+    for index, fields in enumerate(lines):
+        entry = MemoryEntry(
+            tenant_id=tenant_id,
+            agent_id=agent_id,
+            user_id=fields["user_id"],
+            content=fields["content"],
+            external_id=fields.get("external_id"),
+            metadata=fields.get("metadata", {}),
+        )
+        if "created_at" in fields:
+            entry.valid_from = datetime.fromisoformat(fields["created_at"])
+        try:
+            check_entry(entry)
+            if existing_entry(entry) is None:
+                entries[index] = entry
+            else:
+                results[index] = LineResult(index, ImportStatus.EXISTS, entry.external_id)
+        except InvalidArgument as error:
+            results[index] = LineResult.invalid(index, fields, [LineError("", str(error))])
+    if not entries:
+        return [results[index] for index in range(len(lines))]
+    usage.require_room(usage.MEMORY_QUOTAS, memories=len(entries))
+    embed_facts(list(entries.values()))
+    held = hold_people(
+        {entry.user_id for entry in entries.values()}, agent_ids={agent_id}, since=seen
+    )
+    if seen is not None:
+        seen.update(held)
+    stored = LongTermMemory().remember_all(list(entries.values()))
+    usage.count(memories=sum(fact.created for fact in stored))
+    for (index, entry), fact in zip(entries.items(), stored, strict=True):
+        status = ImportStatus.CREATED if fact.created else ImportStatus.EXISTS
+        results[index] = LineResult(index, status, entry.external_id)
+    return [results[index] for index in range(len(lines))]
