@@ -1,8 +1,11 @@
-"""The access log of the admin: the base of model pages, and functions for other pages."""
+"""The access log: the base of model pages, functions for other pages, and its own pages."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
+from uuid import UUID
 
+from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, OuterRef, QuerySet, Subquery
@@ -12,20 +15,23 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column, person
+from konstruct.admin.lists import LONG_IDS, BoundedPaginator, UserFilter, id_column, person
 from konstruct.admin.pages import as_uuid, show_outcome
 from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
+from memory.browse.people import displayed_names
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
-from tenants.admin.exports import page_sources
+from tenants.admin.columns import EventColumns
+from tenants.admin.exports import list_title, page_sources
 from tenants.admin.list_tools import EXPORT_ROUTE, UNREADABLE_FIELDS, ListToolsAdmin, is_readable
 from tenants.admin.recorded_admin import DeclaredChangeList
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import Action, ActorKind
+from tenants.audit.models import AccessEvent, Action, ActorKind, ListExport, about_people
+from tenants.audit.people import Person
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -299,3 +305,98 @@ class PageList(AgentRowsAdmin):
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(self.permission)
+
+
+class UserOfLogFilter(UserFilter):
+    """The activity on one user's memory; links name the user."""
+
+    def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The entries about the user, and those of pages and exports that showed them."""
+        return queryset.filter(about_people(user_id))
+
+
+@admin.register(AccessEvent, site=tenant_site)
+class AccessEventAdmin(EventColumns, AgentRowsAdmin):
+    """Actions and refusals, with the values before and after, the address and the time.
+
+    An entry has pseudonyms. Pages and exports show the people whose rows exist.
+    """
+
+    list_display = (
+        *("created_at", "actor", "what", "subject_label", "user_id", "people_count", "changed"),
+        "address",
+    )
+    list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
+    search_fields = ("=actor", "=subject_id", "=address")
+    search_help_text = _(
+        "The name of the actor, the id of the user, the id of the row, or an address."
+    )
+    fields = (
+        *("created_at", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
+        *("subject_id", "agent", "user_id", "people_count", "shown_people", "changes", "asked"),
+        "request_id",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Add the user of the pseudonym, and the name of the user."""
+        known = Person.objects.filter(pseudonym=OuterRef("pseudonym")).values("user_id")
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.annotate(user_id=Subquery(known)).annotate(person_name=newest_name())
+
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
+        """Search by an actor, the id of a row or an address, or by the id of a person."""
+        return super().search(request, rows, query) | rows.filter(about_people(query))
+
+    @display(description=_("User"))
+    def user_id(self, event: Any) -> str:
+        """The id of the user; empty once the person is erased."""
+        return event.user_id or ""
+
+    @display(description=_("Who was shown"))
+    def shown_people(self, event: Any) -> str:
+        """The names and ids of the people that were shown, of those that are not erased."""
+        if not hasattr(event, "known_people"):
+            _read_people([event])
+        return ", ".join(event.known_people)
+
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Read the people of exported rows."""
+        _read_people(rows)
+
+    def export_columns(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the columns of an export, with people in place of pseudonyms."""
+        columns = super().export_columns(request)
+        people = {"user_id": "user_id", "person_name": "person_name", "people": self.shown_people}
+        left_out = ("pseudonym", "pseudonyms")
+        return {name: columns[name] for name in columns if name not in left_out} | people
+
+
+def _read_people(events: Iterable[Any]) -> None:
+    """Set `known_people` of entries: the names and ids of the people that were shown."""
+    events = list(events)
+    pseudonyms = {pseudonym for event in events for pseudonym in event.pseudonyms or ()}
+    people = Person.objects.filter(pseudonym__in=pseudonyms).values_list("pseudonym", "user_id")
+    users: dict[UUID, str] = dict(people) if pseudonyms else {}
+    names = displayed_names(users.values())
+    for event in events:
+        known = [users[pseudonym] for pseudonym in event.pseudonyms or () if pseudonym in users]
+        event.known_people = [
+            f"{names[user_id]} ({user_id})" if user_id in names else user_id for user_id in known
+        ]
+
+
+@admin.register(ListExport, site=tenant_site)
+class ListExportAdmin(AuditedReadOnlyAdmin):
+    """Exports of the last day. Their files are for those who requested them."""
+
+    list_display = (
+        "title", "member", "query", "rows", "size", "created_at", "finished_at", "downloaded_at",
+    )  # fmt: skip
+    list_filter = ("created_at",)
+    fields = (*list_display[:3], "time_zone", *list_display[3:], "error")
+    ordering = ("-created_at", "id")
+
+    @admin.display(description=_("list"), ordering="list_name")
+    def title(self, row: ListExport) -> str:
+        """Return the name of the list."""
+        return list_title(row.list_name)

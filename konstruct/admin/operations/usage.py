@@ -21,8 +21,7 @@ from konstruct.api.health import readiness
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
-from konstruct.orchestrator.runner import PURPOSES
-from tenants.admin.columns import ChoiceFilter, Colours
+from tenants.admin.columns import Colours
 from tenants.admin.exports import export_response
 from tenants.admin.sites import ExtraContext, operator_site, tenant_site
 from tenants.audit.operator_log import record_person_action
@@ -140,17 +139,6 @@ class ToolCallAdmin(AgentRowsAdmin):
         return str(call.get_state_display())
 
 
-class PurposeFilter(ChoiceFilter):
-    """Calls with one purpose."""
-
-    title = _("purpose")
-    parameter_name = "purpose"
-    values = {purpose: _(purpose) for purpose in PURPOSES}
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.filter(purpose=value)
-
-
 @admin.register(ModelCall, site=tenant_site)
 class ModelCallAdmin(AgentRowsAdmin):
     """Requests to language models, with their tokens and their cost."""
@@ -159,7 +147,7 @@ class ModelCallAdmin(AgentRowsAdmin):
         "created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version", "model",
         "prompt_tokens", "completion_tokens", "cost", "reply",
     )  # fmt: skip
-    list_filter = ("outcome", PurposeFilter, AgentFilter, "created_at")
+    list_filter = ("outcome", AgentFilter, "created_at")
 
     @display(
         description=_("Outcome"),

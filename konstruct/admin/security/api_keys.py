@@ -12,9 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
@@ -22,7 +20,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
-from konstruct.admin.pages import PageForm, UserField, as_uuid, show_outcome
+from konstruct.admin.pages import PageForm, UserField, show_outcome
 from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
 from konstruct.model_names import translated_choices
@@ -35,8 +33,6 @@ from tenants.context import required_tenant_id
 
 ADD, CHANGE = "api.add_apikey", "api.change_apikey"
 LIST = "admin:api_apikey_changelist"
-# Keys that are revoked by one page.
-MAX_REVOKED = 100
 
 
 class ApiKeyForm(forms.ModelForm):
@@ -105,14 +101,9 @@ class ApiKeyAdmin(AuditedAdmin):
 
     @display(description=_("Change"))
     def change(self, key: ApiKey) -> SafeString | str:
-        """Links to roll and revoke a key that is valid."""
-        if self.state(key) != gettext("valid"):
-            return ""
-        return format_html(
-            "{} · {}",
-            link(gettext("Roll"), "roll_key", key.pk),
-            link(gettext("Revoke"), "revoke_keys", query={"key": key.pk}),
-        )
+        """A link to roll a key that is valid."""
+        is_valid = self.state(key) == gettext("valid")
+        return link(gettext("Roll"), "roll_key", key.pk) if is_valid else ""
 
     @display(description=_("Scopes"))
     def scope_names(self, key: ApiKey) -> str:
@@ -152,11 +143,17 @@ class ApiKeyAdmin(AuditedAdmin):
         """Refuse: revoked keys stay, to show who had access."""
         return False
 
-    @admin.action(description=_("Revoke…"), permissions=["act"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
-        """Ask whether to revoke the selected keys."""
-        keys = list(queryset.values_list("pk", flat=True))
-        return redirect(reverse("admin:revoke_keys", query={"key": keys}))
+    @admin.action(description=_("Revoke"), permissions=["act"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """Revoke the selected keys that are valid. A revoked key cannot be restored."""
+        revoked = 0
+        for key in queryset:
+            before = row_state(key)
+            if revoke_key(key.pk):
+                key.refresh_from_db()
+                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
+                revoked += 1
+        messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
 
 
 @tenant_site.page("api-keys/<uuid:key_id>/roll/", name="roll_key", permission=CHANGE)
@@ -182,36 +179,6 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
     return tenant_site.render(
         request, "konstruct/roll_key.html", title=gettext("Roll an API key"), key=key, form=form
     )
-
-
-@tenant_site.page("api-keys/revoke/", permission=CHANGE)
-def revoke_keys(request: HttpRequest) -> HttpResponse:
-    """Ask, then revoke keys that are valid."""
-    requested_ids = [
-        pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))
-    ]
-    keys = list(
-        ApiKey.objects.valid().filter(pk__in=requested_ids).select_related("agent").order_by("pk")
-    )
-    if not keys:
-        messages.warning(request, gettext("None of these keys is valid: nothing is revoked."))
-        return redirect(LIST)
-    if request.method != "POST":
-        for key in keys:
-            log_row_access(request, Action.VIEW, key)
-        return tenant_site.render(
-            request, "konstruct/revoke_keys.html", title=gettext("Revoke API keys"), keys=keys
-        )
-    revoked = 0
-    with transaction.atomic():
-        for key in keys:
-            before = row_state(key)
-            if revoke_key(key.pk):
-                key.refresh_from_db()
-                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
-                revoked += 1
-    messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
-    return redirect(LIST)
 
 
 def _show(

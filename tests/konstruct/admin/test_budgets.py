@@ -46,7 +46,6 @@ PAGES = {
     "invite_person": ("team/{person}/invite/", 8),
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
-    "revoke_keys": ("api-keys/revoke/?key={key}", 8),
     "sessions": ("sessions/", 8),
     "thread": ("conversations/{shared}/thread/", 14),
     "search_page": ("search/?q=sister", 40),

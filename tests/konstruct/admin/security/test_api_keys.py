@@ -39,11 +39,8 @@ def test_a_key_is_revoked_and_neither_edited_nor_deleted(program_a: Program, adm
     assert admin.post(f"{KEYS}{key.pk}/delete/").status_code == 403
     assert program_a.get(MESSAGES).status_code == 200
     form: dict[str, Any] = {"action": "revoke", "_selected_action": [str(key.pk)]}
-    page = admin.post(KEYS, form)
-    assert "are refused at once" in admin.get(page.url).text
-    assert program_a.get(MESSAGES).status_code == 200
-    assert "1 revoked." in admin.post(page.url, follow=True).text
-    assert "nothing is revoked" in admin.post(page.url, follow=True).text
+    assert "1 revoked." in admin.post(KEYS, form, follow=True).text
+    assert "0 revoked." in admin.post(KEYS, form, follow=True).text
     assert program_a.get(MESSAGES).status_code == 401
     assert "revoked" in admin.get(KEYS).content.decode()
 

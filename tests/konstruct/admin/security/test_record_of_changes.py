@@ -74,7 +74,7 @@ def test_a_key_is_recorded_without_its_secret(populated_a: Program, client: Clie
     )
     with tenant_scope(populated_a.tenant.id):
         key = ApiKey.objects.get(name="billing")
-    client.post(f"/admin/api-keys/revoke/?key={key.pk}")
+    client.post(KEYS, {"action": "revoke", "_selected_action": str(key.pk)})
     created, revoked = changes(populated_a)
     assert (created.action, created.subject, user_of(created)) == ("create", "API key", "eve")
     assert created.detail["after"]["scopes"] == ["read"]
