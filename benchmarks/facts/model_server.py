@@ -1,8 +1,8 @@
 """A language model server on loopback that returns recorded or scripted answers for a session.
 
 The server is OpenAI-compatible and runs in its own process. It recognizes the session by the texts
-of the prompt. It replaces recorded ids of messages and of superseded facts by the ids of the
-prompt. An id that is not in the prompt is not changed.
+of the prompt. It replaces recorded ids of superseded facts by the ids of the prompt and the answer.
+An id that is in neither is not changed.
 """
 
 import json
@@ -59,10 +59,9 @@ def read_recordings(
             continue
         of_dialogue = earlier.setdefault(dialogue, {})
         of_dialogue |= {fact["id"]: fact_key(fact) for fact in recorded["facts"]}
+        facts = [{**fact, "quote": fact["evidence"][0]["quote"]} for fact in recorded["facts"]]
         sessions.append(
-            Session(
-                f"{dialogue}/{name}", texts[dialogue, name], recorded["facts"], dict(of_dialogue)
-            )
+            Session(f"{dialogue}/{name}", texts[dialogue, name], facts, dict(of_dialogue))
         )
     return sessions
 
@@ -149,26 +148,21 @@ def _asked_for(
 
 
 def _answer(session: Session, asked: Mapping[str, Any]) -> str:
-    labels = {message["text"]: f"m{n}" for n, message in enumerate(asked["messages"], start=1)}
-    messages = {name: labels.get(text, name) for name, text in session.texts.items()}
-    known = {fact_key(fact): fact["id"] for fact in asked["known_facts"]}
     if session.raw:
         return session.raw
-    in_answer = {fact["id"] for fact in session.facts}
-    facts = []
+    known = {fact_key(fact): fact["id"] for fact in asked["known_facts"]}
+    sent = "\n".join(message["text"] for message in asked["messages"])
+    # A long conversation is sent in parts.
+    left_out = "\n".join(text for text in session.texts.values() if text not in sent)
+    facts: list[Mapping[str, Any]] = []
+    places: dict[str, str] = {}
     for fact in session.facts:
-        # A long conversation is sent in parts.
-        if any(
-            session.texts.get(evidence["message"], "") not in ("", *labels)
-            for evidence in fact["evidence"]
-        ):
+        if fact["quote"] in left_out and fact["quote"] not in sent:
             continue
         former = fact.get("supersedes")
-        if former and former not in in_answer:
-            former = known.get(session.earlier.get(former, ("", "", "")), former)
-        evidence = [
-            {**evidence, "message": messages.get(evidence["message"], evidence["message"])}
-            for evidence in fact["evidence"]
-        ]
-        facts.append({**fact, "evidence": evidence, "supersedes": former})
+        if former:
+            of_known = known.get(session.earlier.get(former, ("", "", "")), former)
+            former = places.get(former, of_known)
+        facts.append({**fact, "supersedes": former})
+        places[fact.get("id", "")] = f"f{len(facts)}"
     return json.dumps({"facts": facts})

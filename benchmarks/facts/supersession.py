@@ -216,23 +216,17 @@ def _session(
     texts = {"greeting": f"Hello again, this is conversation {name}."}
     facts = []
     for number, statement in enumerate(statements):
-        message = f"t{number}"
-        texts[message] = statement.text
+        texts[f"t{number}"] = statement.text
         facts.append(
             {
-                "id": f"f{number}",
+                "quote": statement.text,
                 "subject": statement.subject or person,
                 "slot": statement.slot,
                 "multi": statement.is_multi_valued,
                 "value": statement.value,
                 "fact": statement.fact,
-                "kind": "observed",
-                "speaker": person,
-                "evidence": [{"message": message, "quote": statement.text}],
                 "valid_from": statement.valid_from,
-                "precision": "year" if statement.valid_from else None,
                 "supersedes": "former" if earlier and statement.names_former else None,
-                "confidence": 0.9,
             }
         )
     return Session(name, texts, facts, earlier)

@@ -55,10 +55,7 @@ def generate(turns: int, threads: int) -> list[Session]:
                     fact(
                         f"Anna has seen the {quote}.",
                         quote,
-                        message=f"t{turn}",
-                        id=f"f{turn}",
                         slot="seen",
-                        confidence=0.9,
                     )
                 )
         sessions.append(Session(f"thread-{thread:03}", texts, facts))

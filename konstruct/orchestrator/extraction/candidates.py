@@ -4,18 +4,16 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Annotated, Any, Final
 
 import pydantic
 from pydantic.json_schema import SkipJsonSchema
 
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.models import FactKind, Precision
+from memory.models import Precision
 
 MAX_CANDIDATES: Final = 200
-MAX_EVIDENCE: Final = 5
-MAX_ID_CHARACTERS: Final = 40
 MAX_NAME_CHARACTERS: Final = 100
 MAX_VALUE_CHARACTERS: Final = 300
 MAX_FACT_CHARACTERS: Final = 500
@@ -44,31 +42,19 @@ def _as_line(text: str) -> str:
 
 
 Line = Annotated[str, pydantic.AfterValidator(_as_line)]
-Id = Annotated[Line, pydantic.Field(max_length=MAX_ID_CHARACTERS)]
 Name = Annotated[Line, pydantic.Field(max_length=MAX_NAME_CHARACTERS)]
-
-
-class Evidence(pydantic.BaseModel):
-    """A quote from a message that supports a candidate."""
-
-    model_config = pydantic.ConfigDict(strict=True, frozen=True)
-
-    message: Name = ""
-    """The label of the message; "": the message that contains the quote."""
-    quote: str = pydantic.Field(min_length=1, max_length=MAX_QUOTE_CHARACTERS)
-    """It is compared unchanged, with its white space."""
 
 
 class Candidate(pydantic.BaseModel):
     """A proposed fact with its evidence. Unknown members of an answer are ignored.
 
-    The members of its JSON schema are those that a request asks for. The others are optional.
+    The members of its JSON schema are those that a request asks for.
     """
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
-    quote: str = ""
-    """The evidence, unless the answer has `evidence`."""
+    quote: str = pydantic.Field(min_length=1, max_length=MAX_QUOTE_CHARACTERS)
+    """The evidence. It is compared unchanged, with its white space."""
     subject: Name
     slot: Annotated[
         Name,
@@ -85,17 +71,12 @@ class Candidate(pydantic.BaseModel):
             {"type": ["string", "null"], "pattern": "^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$"}
         ),
     ] = None
-    """A date, or a datetime with a time zone."""
-    id: SkipJsonSchema[Id]
-    supersedes: SkipJsonSchema[Id | None] = None
-    """The label of a known fact, or the id of an earlier candidate."""
-    kind: SkipJsonSchema[Name] = FactKind.OBSERVED.value
-    """observed or inferred."""
-    speaker: SkipJsonSchema[Name] = ""
-    """"": the author of the quotes."""
-    evidence: SkipJsonSchema[list[Evidence]] = pydantic.Field(min_length=1, max_length=MAX_EVIDENCE)
     precision: SkipJsonSchema[str] = ""
-    confidence: SkipJsonSchema[float | None] = pydantic.Field(None, ge=0, le=1)
+    """Of `valid_from`."""
+    id: SkipJsonSchema[str]
+    """f1, f2, … by its place in the answer."""
+    supersedes: SkipJsonSchema[Name | None] = None
+    """The label of a known fact, or the id of an earlier candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,47 +161,29 @@ def _only_object(answer: str) -> dict[str, Any]:
 def parse_candidate(entry: Any, position: int = 1) -> Candidate:
     """Read one object of an answer. Unknown members are ignored.
 
-    The members that the prompt does not ask for are optional: the id is that of the position, the
-    speaker is the author of the quote, and the kind is observed.
-
     Raises:
         TypeError, ValueError: a member is missing, has another type, or is too long.
     """
     if not isinstance(entry, dict):
         raise TypeError("it is not an object")
-    valid_from, precision = _date(entry.get("valid_from"), entry.get("precision"))
-    default = {"id": f"f{position}", "evidence": [{"quote": entry.get("quote")}]}
-    checked = {"valid_from": valid_from, "precision": precision}
+    valid_from, precision = _date(entry.get("valid_from"))
+    read = {"id": f"f{position}", "valid_from": valid_from, "precision": precision}
     try:
         return Candidate.model_validate(
-            {**default, **entry, **checked, "supersedes": entry.get("supersedes") or None}
+            {**entry, **read, "supersedes": entry.get("supersedes") or None}
         )
     except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise ValueError(f"{first['loc']}: {first['msg']}") from None
 
 
-def _date(value: Any, precision: Any) -> tuple[date | None, str]:
-    """Read YYYY, YYYY-MM or YYYY-MM-DD with its precision, or a time with a time zone."""
-    if precision not in (None, *Precision.values):
-        raise ValueError("precision is not day, month or year")
+def _date(value: Any) -> tuple[date | None, str]:
+    """Read YYYY, YYYY-MM or YYYY-MM-DD; return the date with its precision."""
     if value in (None, ""):
         return None, ""
-    if not isinstance(value, str):
-        raise TypeError("valid_from is not a date")
-    match = _DATE.fullmatch(value)
+    match = _DATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValueError("valid_from has no time zone")
-        try:
-            return moment.astimezone(UTC), ""
-        except OverflowError:
-            raise ValueError("valid_from is out of range") from None
+        raise ValueError("valid_from is not a date")
     year, month, day = (int(part) if part else None for part in match.groups())
-    written_precision = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
-    order = [Precision.DAY, Precision.MONTH, Precision.YEAR]
-    stated_precision = precision or written_precision
-    if order.index(stated_precision) < order.index(written_precision):
-        raise ValueError("precision is finer than valid_from")
-    return date(year or 0, month or 1, day or 1), stated_precision
+    precision = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
+    return date(year or 0, month or 1, day or 1), precision

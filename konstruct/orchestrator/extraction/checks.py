@@ -9,14 +9,14 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.orchestrator.extraction.candidates import Candidate, Evidence, RefusedCandidate
+from konstruct.orchestrator.extraction.candidates import Candidate, RefusedCandidate
 from konstruct.orchestrator.models.agents import FactReview
 from memory.models import FactKind, Role
 from memory.text.changes import says_no_longer
@@ -24,7 +24,6 @@ from memory.text.folding import fold
 from memory.text.languages import LATIN
 
 MIN_QUOTE_LETTERS: Final = 3
-MIN_CONFIDENCE: Final = 0.6
 # How far the date of a fact may be after its messages.
 MAX_YEARS_AHEAD: Final = 50
 # A language is recognized by this many of its stop words, and this lead over the other one.
@@ -39,21 +38,20 @@ _SLOT: Final = re.compile(r"[a-z][a-z0-9]{0,39}(?:_[a-z0-9]{1,20}){0,6}")
 _DAYS_BY_PRECISION: Final = {"day": 1, "month": 31, "year": 366}
 
 # Reasons for a review.
-INFERRED: Final = "inferred"
 UNVERIFIED: Final = "unverified"
 CONFLICT: Final = "conflict"
-LOW_CONFIDENCE: Final = "low confidence"
 UNCERTAIN_PERIOD: Final = "past, planned or temporary"
 ENDS_ONE_VALUE: Final = "ends one of several values"
 NOT_IN_QUOTE: Final = "not in the quote"
 ALL: Final = "all facts are reviewed"
+# "Anna: " before a quote.
+_LABEL: Final = re.compile(r"^\W*[\w ]{1,40}:\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A message that candidates may cite."""
+    """A message that candidates may quote."""
 
-    label: str
     id: Any
     role: str
     speaker: str
@@ -104,8 +102,8 @@ class AcceptedCandidate:
     """A candidate that passed all checks."""
 
     candidate: Candidate
-    spans: tuple[Span, ...]
-    asserter: str
+    span: Span
+    kind: FactKind
     valid_from: datetime | None
     """None: the time of the statement."""
     supersedes: KnownFact | None
@@ -124,35 +122,26 @@ def check_candidates(
     known: Sequence[KnownFact] = (),
     policy: ReviewPolicy = ReviewPolicy(),
 ) -> tuple[list[AcceptedCandidate], list[RefusedCandidate]]:
-    """Check candidates against the messages that they cite and the known facts.
+    """Check candidates against the messages that they quote and the known facts.
 
     Args:
         candidates: the candidates in the order of the answer. A later one may supersede an earlier.
-        sources: the messages that they may cite, by label.
+        sources: the messages that they may quote, oldest first.
         known: the active facts of the same agent and user.
         policy: the review policy of the agent.
 
     Returns:
         The accepted candidates with the places of their quotes, and the refused ones with reasons.
     """
-    by_label = {source.label: source for source in sources}
     marked = {source.id: mark_parts_of_others(source.content) for source in sources}
     facts = {fact.label: fact for fact in known}
     accepted: list[AcceptedCandidate] = []
     refused: list[RefusedCandidate] = []
     for candidate in candidates:
-        cited = [
-            by_label.get(evidence.message) or _containing(evidence, sources, marked)
-            for evidence in candidate.evidence
-        ]
-        spans = tuple(_spans(candidate, cited, marked))
-        if None in cited:
-            reason = "unknown message"
-        elif len(spans) < len(cited):
-            reason = "quote not in message"
-        else:
-            reason = _refusal(candidate, spans, facts)
-        checked = reason or _accept(candidate, spans, facts, policy)
+        span = _span(candidate.quote, sources, marked)
+        checked: AcceptedCandidate | str = "quote not in message"
+        if span is not None:
+            checked = _refusal(candidate, span, facts) or _accept(candidate, span, facts, policy)
         if isinstance(checked, str):
             refused.append(RefusedCandidate(candidate.id, checked, candidate.fact))
             continue
@@ -161,52 +150,37 @@ def check_candidates(
     return accepted, refused
 
 
-def _containing(
-    evidence: Evidence, sources: Sequence[Source], marked: Mapping[Any, str]
-) -> Source | None:
-    """Return the message with a quote without a label: the newest of users, or else of others.
+def _span(quote: str, sources: Sequence[Source], marked: Mapping[Any, str]) -> Span | None:
+    """Return the place of a quote in the newest message of users with it, or else of others.
 
     Messages in which the words are their author's come first.
     """
-    if evidence.message or not sources:
+    found = [source for source in sources if quote in source.content]
+    if sum(map(str.isalnum, quote)) < MIN_QUOTE_LETTERS:
+        found = [source for source in found if source.content == quote]
+    if not found:
         return None
-    found = [source for source in sources if evidence.quote in source.content]
     of_users = [source for source in found if source.role == Role.USER]
-    own = [source for source in of_users if evidence.quote in marked[source.id]]
-    # Without one, any message: the check of the quote refuses it.
-    return (own or of_users or found or sources)[-1]
+    own = [source for source in of_users if quote in marked[source.id]]
+    source = (own or of_users or found)[-1]
+    text = marked[source.id]
+    start = text.find(quote) if quote in text else source.content.find(quote)
+    end = start + len(quote)
+    part = next((PARTS_OF_OTHERS[c] for c in text[start:end] if c in PARTS_OF_OTHERS), "")
+    return Span(source, start, end, part)
 
 
-def _spans(
-    candidate: Candidate, cited: Sequence[Source | None], marked: Mapping[Any, str]
-) -> Iterator[Span]:
-    for evidence, source in zip(candidate.evidence, cited, strict=True):
-        if source is None:
-            continue
-        quote = evidence.quote
-        own = marked[source.id]
-        start = own.find(quote) if quote in own else source.content.find(quote)
-        is_long_enough = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
-        if start >= 0 and (is_long_enough or quote == source.content):
-            end = start + len(quote)
-            part = next((PARTS_OF_OTHERS[c] for c in own[start:end] if c in PARTS_OF_OTHERS), "")
-            yield Span(source, start, end, part)
-
-
-def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, KnownFact]) -> str:
-    """Return why a candidate with these quotes is refused; "" if it is accepted."""
-    if len(_asserters(candidate, spans)) != 1:
-        return "speaker is not the author"
+def _refusal(candidate: Candidate, span: Span, facts: Mapping[str, KnownFact]) -> str:
+    """Return why a candidate with this quote is refused; "" if it is accepted."""
     if _SLOT.fullmatch(candidate.slot) is None:
         return "slot is not snake_case"
-    if candidate.kind not in (FactKind.OBSERVED, FactKind.INFERRED):
-        return "unknown kind"
     texts = (candidate.fact, candidate.value, candidate.subject)
-    if is_instruction(*texts) or any(orders_agent(_quote(span)) for span in spans):
+    if is_instruction(*texts) or orders_agent(candidate.quote):
         return "instruction"
-    if is_other_language(candidate.fact, " ".join(span.source.content for span in spans)):
+    if is_other_language(candidate.fact, span.source.content):
         return "other language"
-    if candidate.valid_from and candidate.valid_from.year > _latest(spans).year + MAX_YEARS_AHEAD:
+    last_year = span.source.created_at.year + MAX_YEARS_AHEAD
+    if candidate.valid_from and candidate.valid_from.year > last_year:
         return "date out of range"
     superseded = facts.get(candidate.supersedes or "")
     if candidate.supersedes and (superseded is None or not superseded.is_same_slot(candidate)):
@@ -215,63 +189,54 @@ def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, Kn
 
 
 def _accept(
-    candidate: Candidate,
-    spans: tuple[Span, ...],
-    facts: Mapping[str, KnownFact],
-    policy: ReviewPolicy,
+    candidate: Candidate, span: Span, facts: Mapping[str, KnownFact], policy: ReviewPolicy
 ) -> AcceptedCandidate | str:
     """Return the candidate with its reasons for a review, or why it is refused after all."""
+    source, quote = span.source, candidate.quote
     same_slot = [fact for fact in facts.values() if fact.is_same_slot(candidate)]
     is_multi_valued = same_slot[0].is_multi_valued if same_slot else candidate.is_multi_valued
-    (asserter,) = _asserters(candidate, spans)
-    part = next((span.part for span in spans if span.part), "")
-    is_unverified = any(
-        span.source.role != Role.USER or span.source.speaker != asserter for span in spans
-    )
-    kind = FactKind.INFERRED if is_unverified or part else candidate.kind
-    changed = {"is_multi_valued": is_multi_valued, "kind": kind}
-    candidate = candidate.model_copy(update=changed)
+    candidate = candidate.model_copy(update={"is_multi_valued": is_multi_valued})
+    is_of_user = source.role == Role.USER
     superseded = facts.get(candidate.supersedes or "")
-    quotes = " ".join(map(_quote, spans))
-    if superseded is None and says_no_longer(quotes):
+    if superseded is None and says_no_longer(quote):
         # "I am no longer a vegetarian" ends a known fact, and is no evidence of it.
-        superseded = next((f for f in same_slot if has_words_of(quotes, f.value)), None)
+        superseded = next((f for f in same_slot if has_words_of(quote, f.value)), None)
         if superseded is not None and _is_same_text(superseded.value, candidate.value):
-            candidate = candidate.model_copy(update={"value": quotes})
+            candidate = candidate.model_copy(update={"value": quote})
     others = [fact for fact in same_slot if not _is_same_text(fact.value, candidate.value)]
-    begins = _valid_from(candidate, spans)
+    begins = _valid_from(candidate, source.created_at)
     # A planned, past or temporary value must not end the current value without a review.
     is_planned = candidate.valid_from is not None and begins is None
     is_past = superseded is not None and begins is not None and begins < superseded.valid_from
-    is_temporary = any(is_limited_in_time(_sentence(span)) for span in spans)
+    is_temporary = is_limited_in_time(_sentence(span))
     has_uncertain_period = (is_planned or is_past or is_temporary) and not is_multi_valued
-    if superseded is not None and begins is not None and superseded.valid_from <= _latest(spans):
+    if superseded is not None and begins is not None and superseded.valid_from <= source.created_at:
         # `valid_from` of the known fact may be that of its statement. It must not end before.
         begins = max(begins, superseded.valid_from)
     is_contradicted = not is_multi_valued and any(
-        fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
+        fact is not superseded and fact.valid_from <= (begins or source.created_at)
+        for fact in others
     )
-    has_value = has_words_of(f"{quotes} {asserter}", candidate.value)
-    has_subject = has_words_of(f"{quotes} {asserter} {Role.USER}", candidate.subject)
+    has_value = has_words_of(f"{quote} {source.speaker}", candidate.value)
+    # Another name before the words does not make them those of the other.
+    named = f"{_LABEL.sub('', quote)} {source.speaker} {Role.USER}"
+    has_subject = has_words_of(named, candidate.subject)
     if len(others) < len(same_slot) and not has_value:
         # The quote would become evidence of a known fact, which it does not state.
         return NOT_IN_QUOTE
-    has_low_confidence = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
         ENDS_ONE_VALUE if is_multi_valued and superseded in others else "",
         UNCERTAIN_PERIOD if others and has_uncertain_period else "",
-        UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
-        part,
-        INFERRED if kind == FactKind.INFERRED and not (is_unverified or part) else "",
+        "" if is_of_user and not orders_agent(source.content) else UNVERIFIED,
+        span.part,
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
-        LOW_CONFIDENCE if has_low_confidence else "",
         "" if has_subject and has_value else NOT_IN_QUOTE,
     ]
     return AcceptedCandidate(
         candidate=candidate,
-        spans=spans,
-        asserter=asserter,
+        span=span,
+        kind=FactKind.OBSERVED if is_of_user and not span.part else FactKind.INFERRED,
         valid_from=begins,
         supersedes=superseded if superseded in others else None,
         review=_review_reason(candidate.slot, [doubt for doubt in doubts if doubt], policy),
@@ -287,42 +252,20 @@ def _review_reason(slot: str, doubts: Sequence[str], policy: ReviewPolicy) -> st
     return ", ".join(doubts)
 
 
-def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
+def _valid_from(candidate: Candidate, stated: datetime) -> datetime | None:
     """Return when the fact became valid; None: at the time of the statement.
 
     If the stated period includes the statement, such as “this month”, it is the statement's time. A
     date after the statement is the date of a plan, and the plan is valid since its statement.
     """
-    value, stated = candidate.valid_from, _latest(spans)
+    value = candidate.valid_from
     if value is None:
         return None
-    if isinstance(value, datetime):
-        begin = end = value
-    else:
-        begin = datetime(value.year, value.month, value.day, tzinfo=stated.tzinfo)
-        end = begin + timedelta(days=_DAYS_BY_PRECISION.get(candidate.precision, 0))
+    begin = datetime(value.year, value.month, value.day, tzinfo=stated.tzinfo)
+    end = begin + timedelta(days=_DAYS_BY_PRECISION[candidate.precision])
     if begin > stated:
         return None
     return stated if stated < end else begin
-
-
-def _asserters(candidate: Candidate, spans: Sequence[Span]) -> set[str]:
-    """Return the names of those authors of the quotes who are the candidate's speaker."""
-    return {
-        span.source.speaker
-        for span in spans
-        if not candidate.speaker
-        or _is_same_text(candidate.speaker, span.source.speaker)
-        or _is_same_text(candidate.speaker, span.source.role)
-    }
-
-
-def _latest(spans: Sequence[Span]) -> datetime:
-    return max(span.source.created_at for span in spans)
-
-
-def _quote(span: Span) -> str:
-    return span.source.content[span.start : span.end]
 
 
 def _sentence(span: Span) -> str:
@@ -343,7 +286,7 @@ def _as_known(accepted: AcceptedCandidate) -> KnownFact:
         is_multi_valued=candidate.is_multi_valued,
         value=candidate.value,
         fact=candidate.fact,
-        valid_from=accepted.valid_from or _latest(accepted.spans),
+        valid_from=accepted.valid_from or accepted.span.source.created_at,
     )
 
 

@@ -66,17 +66,16 @@ class Batch:
 
     @property
     def sources(self) -> list[Source]:
-        """The messages as the prompt labels them."""
+        """The messages as the prompt has them."""
         return [
             Source(
-                label=f"m{position}",
                 id=message.id,
                 role=message.role,
                 speaker=message.name.strip() or message.role,
                 content=message.content[:MAX_BATCH_CHARACTERS],
                 created_at=message.created_at.astimezone(self.zone),
             )
-            for position, message in enumerate(self.messages, start=1)
+            for message in self.messages
         ]
 
     @property

@@ -41,7 +41,7 @@ SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
 NOT_THERE: Final = "A message of the run was erased, or moved to another user."
 # Fields of a candidate that its fact has by the same names.
-_OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value", "kind", "confidence"}
+_OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value"}
 
 
 # --- The worker -----------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def record(
     documents: list[dict[str, Any]] = []
     new_ids: dict[str, UUID] = {}
     for item in accepted:
-        candidate, former = item.candidate, item.supersedes
+        candidate, span, former = item.candidate, item.span, item.supersedes
         dated = {"valid_from": item.valid_from, "valid_from_precision": candidate.precision}
         entry = MemoryEntry(
             tenant_id=required_tenant_id(),
@@ -226,7 +226,8 @@ def record(
             user_id=thread.user_id,
             content=candidate.fact,
             embedding=answer.embeddings[candidate.fact],
-            asserter=item.asserter,
+            asserter=span.source.speaker,
+            kind=item.kind,
             run_id=run.id,
             **candidate.model_dump(include=_OF_FACT),
             **(dated if item.valid_from else {}),
@@ -234,7 +235,7 @@ def record(
         )
         recorded = record_candidate(
             entry,
-            [Quote(by_id[span.source.id], span.start, span.end) for span in item.spans],
+            [Quote(by_id[span.source.id], span.start, span.end)],
             author=Author(AuthorKind.RUN, str(run.id), run.model),
             review=item.review,
             supersedes=None if former is None else former.id or new_ids.get(former.label),
@@ -246,12 +247,9 @@ def record(
         documents.append(
             {
                 **candidate.model_dump(include={"id", "fact", "subject", "slot", "value"}),
-                "kind": str(candidate.kind),
+                "kind": str(item.kind),
                 "review": item.review,
-                "quotes": [
-                    {"message": str(span.source.id), "start": span.start, "end": span.end}
-                    for span in item.spans
-                ],
+                "quotes": [{"message": str(span.source.id), "start": span.start, "end": span.end}],
                 "outcome": str(recorded.outcome),
                 "memory_id": str(recorded.memory_id),
                 "superseded": str(recorded.superseded) if recorded.superseded else None,

@@ -190,8 +190,8 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     for choices in (KeyScope, EventType, FactAction, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)
     doubts = (
-        *(checks.INFERRED, checks.UNVERIFIED, checks.CONFLICT, checks.ALL),
-        *(checks.LOW_CONFIDENCE, checks.UNCERTAIN_PERIOD, checks.ENDS_ONE_VALUE),
+        *(checks.UNVERIFIED, checks.CONFLICT, checks.ALL),
+        *(checks.UNCERTAIN_PERIOD, checks.ENDS_ONE_VALUE),
         *(checks.NOT_IN_QUOTE, *checks.PARTS_OF_OTHERS.values()),
         *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
         *(topic.replace("_", " ") for topic in checks.TOPIC_WORDS),

@@ -34,4 +34,4 @@ def test_the_history_has_a_month_of_activity_and_facts_to_review(
         ]
         assert refused == []
         states = Counter(MemoryEntry.objects.entries().values_list("state", flat=True))
-        assert states == {"active": 9, "proposed": 6, "superseded": 1}
+        assert states == {"active": 10, "proposed": 4, "superseded": 1}

@@ -33,22 +33,19 @@ FACTS = ["The user lives in Porto.", "Walnuts make the user ill."]
 def extracted(fact: str, quote: str, **fields: Any) -> dict[str, Any]:
     """Return a fact of an answer."""
     return {
-        "id": "f1",
+        "quote": quote,
         "subject": "user",
         "slot": "home_city",
         "multi": False,
         "value": fact[-20:],
         "fact": fact,
-        "kind": "observed",
-        "speaker": "user",
-        "evidence": [{"message": "m1", "quote": quote}],
         **fields,
     }
 
 
 FOUND = [
     extracted(FACTS[0], "I moved to Porto"),
-    extracted(FACTS[1], "walnuts make me ill", id="f2", slot="avoided_food", multi=True),
+    extracted(FACTS[1], "walnuts make me ill", slot="avoided_food", multi=True),
 ]
 
 

@@ -75,19 +75,14 @@ def answer(llm_server: LLMServer) -> Callable[..., None]:
 def fact(value: str, quote: str, **fields: Any) -> dict[str, Any]:
     """Return a fact of an answer, by default Maria's home city."""
     return {
-        "id": "f1",
+        "quote": quote,
         "subject": "Maria",
         "slot": "home_city",
         "multi": False,
         "value": value,
         "fact": f"Maria lives in {value}.",
-        "kind": "observed",
-        "speaker": "Maria",
-        "evidence": [{"message": "m1", "quote": quote}],
         "valid_from": None,
-        "precision": None,
         "supersedes": None,
-        "confidence": 0.9,
         **fields,
     }
 

@@ -3,7 +3,6 @@
 import json
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -158,15 +157,9 @@ for _ in range(200):
 # RefusedCandidate facts of an answer with the reason; None: the whole answer is refused.
 ANSWERS: dict[str, tuple[Any, str | None]] = {
     "NUL": (wrong(value="Os\0lo"), "malformed"),
-    "NUL in a quote": (
-        wrong(evidence=[{"message": "m1", "quote": "I live\0in"}]),
-        "quote not in message",
-    ),
+    "NUL in a quote": (wrong(quote="I live\0in"), "quote not in message"),
     "a lone surrogate": (wrong(fact="Maria lives in \ud800."), "malformed"),
-    "a lone surrogate in a quote": (
-        wrong(evidence=[{"message": "m1", "quote": "\ud800 I live"}]),
-        "malformed",
-    ),
+    "a lone surrogate in a quote": (wrong(quote="\ud800 I live"), "malformed"),
     "right to left": (wrong(fact="Maria lives in \u202eolsO."), "malformed"),
     "a date before Christ": (wrong(valid_from="0001-01-01T00:00:00+14:00"), "malformed"),
     "the last day": (wrong(valid_from="9999-12-31"), "date out of range"),
@@ -175,7 +168,7 @@ ANSWERS: dict[str, tuple[Any, str | None]] = {
     "nested objects": (wrong(value={"a": {"b": {}}}), "malformed"),
     "a nested bomb": (wrong(value=BOMB), None),
     "a bomb beside": (wrong(extra=BOMB), None),
-    "infinite confidence": (wrong(confidence=float("inf")), None),
+    "an infinite number": (wrong(extra=float("inf")), None),
     "201 facts": ([wrong()] * 201, None),
 }
 
@@ -213,7 +206,6 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
     program: Program, tenant_b: Tenant, add_message: AddMessage, llm_server: LLMServer
 ) -> None:
     add_message("I live in Bergen.", user_id="bob", thread_id="t2")
-    bobs = Message.objects.get()
     with tenant_scope(tenant_b.id):
         entry = MemoryEntry(
             tenant_id=tenant_b.id,
@@ -229,20 +221,14 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
         embed_facts([entry])
         entry.save()
     add_message(STATEMENT)
-    cited = [
-        {"message": str(message_id), "quote": "I live in"} for message_id in (bobs.id, uuid4())
-    ]
     llm_server.default = Answer(
         {
             "content": json.dumps(
                 {
                     "facts": [
-                        *(
-                            wrong(id=f"e{n}", evidence=[evidence])
-                            for n, evidence in enumerate(cited)
-                        ),
-                        wrong(id="s1", supersedes=str(entry.memory_id)),
-                        wrong(id="s2", supersedes=f"k{entry.memory_id.hex[:8]}"),
+                        wrong(quote="I live in Bergen"),
+                        wrong(supersedes=str(entry.memory_id)),
+                        wrong(supersedes=f"k{entry.memory_id.hex[:8]}"),
                     ]
                 }
             )
@@ -252,7 +238,7 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
     runs.extract(cursor.pk)
     run = ExtractionRun.objects.get()
     assert run.state == RunState.APPLIED
-    assert run.result["refused"] == {"unknown message": 2, "supersedes an unknown fact": 2}
+    assert run.result["refused"] == {"quote not in message": 1, "supersedes an unknown fact": 2}
     assert not MemoryEntry.objects.exists()
     assert [sent.question.count("Bergen") for sent in llm_server.requests] == [0]
     with tenant_scope(tenant_b.id):

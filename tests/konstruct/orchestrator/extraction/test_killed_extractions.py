@@ -35,7 +35,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
 ) -> None:
     # A forked process cannot use the threads of its parent's embedding model.
     monkeypatch.setattr(fact_requests, "embed", lambda texts: [[0.05] * 384 for _ in texts])
-    tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
+    tea = fact("tea", "I like tea", slot="drink", fact="Maria likes tea.", multi=True)
     answer = {"facts": [fact("Oslo", "I live in Oslo"), tea]}
     llm_server.default = Answer({"content": json.dumps(answer)})
     message = add_message("I live in Oslo, and I like tea.", channel="import")

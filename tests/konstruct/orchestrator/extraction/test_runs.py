@@ -81,7 +81,6 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
     answer(
         fact(
             "Porto", "live in Porto now",
-            evidence=[{"message": "m2", "quote": "live in Porto now"}],
             supersedes=f"k{oslo.memory_id.hex[:8]}",
         )
     )  # fmt: skip
@@ -105,18 +104,17 @@ def test_a_model_proposes_to_end_one_of_several_values(
     add_message("I play tennis and chess.")
     answer(
         fact("tennis", "I play tennis", fact="Maria plays tennis.", **hobby),
-        fact("chess", "chess", id="f2", fact="Maria plays chess.", **hobby),
+        fact("chess", "chess", fact="Maria plays chess.", **hobby),
     )
     runs.extract(cursor_id())
     tennis = MemoryEntry.objects.get(value="tennis")
     add_message("I gave up tennis for padel.")
     padel = fact(
-        "padel", "gave up tennis", fact="Maria plays padel.", **hobby,
-        evidence=[{"message": "m2", "quote": "gave up tennis for padel"}],
+        "padel", "gave up tennis for padel", fact="Maria plays padel.", **hobby,
         supersedes=f"k{tennis.memory_id.hex[:8]}",
     )  # fmt: skip
     # A later candidate may name an earlier one of the same answer.
-    golf = {**padel, "id": "f2", "value": "golf", "fact": "Maria plays golf.", "supersedes": "f1"}
+    golf = {**padel, "value": "golf", "fact": "Maria plays golf.", "supersedes": "f1"}
     answer(padel, golf)
     runs.extract(cursor_id())
     proposed = MemoryEntry.objects.get(value="padel")
@@ -135,8 +133,8 @@ def test_a_model_proposes_to_end_one_of_several_values(
 @pytest.mark.parametrize(
     ("text", "dates"),
     [
-        ("In 2015 I lived in Porto.", {"valid_from": "2015", "precision": "year"}),
-        ("I will move to Porto.", {"valid_from": "2040", "precision": "year"}),
+        ("In 2015 I lived in Porto.", {"valid_from": "2015"}),
+        ("I will move to Porto.", {"valid_from": "2040"}),
         ("I am staying in Porto. See you!", {}),
         ("I live in Porto until Friday.", {}),
         ("Ich wohne vorübergehend in Porto.", {}),
@@ -154,7 +152,7 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
     add_message(text)
     answer(
         fact(
-            "Porto", "Porto", evidence=[{"message": "m2", "quote": "Porto"}],
+            "Porto", "Porto",
             supersedes=f"k{oslo.memory_id.hex[:8]}", **dates,
         )
     )  # fmt: skip
@@ -341,7 +339,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     program: Program, add_message: AddMessage, answer: SetAnswer
 ) -> None:
     message = add_message("I live in Oslo.")
-    answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats", id="f2"))
+    answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats"))
     run = runs.preview(messages=[message], requested_by="person:1")
     assert (run.state, run.requested_by) == (RunState.PREVIEW, "person:1")
     assert [candidate["outcome"] for candidate in run.candidates] == ["active", "refused"]
@@ -370,7 +368,7 @@ def test_a_run_is_replayed_with_another_model_and_compared(
     add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo, and I like tea.")
-    tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
+    tea = fact("tea", "I like tea", slot="drink", fact="Maria likes tea.", multi=True)
     answer(fact("Oslo", "I live in Oslo"), tea)
     runs.extract(cursor_id())
     first = ExtractionRun.objects.get()

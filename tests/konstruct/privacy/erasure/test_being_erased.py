@@ -155,7 +155,7 @@ def test_a_model_that_answers_after_the_erasure_makes_no_memory(
 ) -> None:
     """The model of mem0's `infer` answers when the person is erased already."""
     settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
-    found = fact("Porto", "I live in Porto.", fact="Maria lives in Porto.", speaker="user")
+    found = fact("Porto", "I live in Porto.", fact="Maria lives in Porto.")
     llm_server.answers = [Answer({"content": json.dumps({"facts": [found]})}, wait=True)]
     body = {"messages": "I live in Porto.", "user_id": "maria"}
     before = len(llm_server.requests)

@@ -228,7 +228,7 @@ def test_facts_extracted_from_the_message_are_erased(
     """The fact has other words than the message. It was recalled, changed and logged."""
     settings.LLM_POOL_URL = llm_server.url
     found = fact(
-        "tree nuts", f"allergic to {SECRET}", subject="maria", slot="allergy", speaker="user",
+        "tree nuts", f"allergic to {SECRET}", subject="maria", slot="allergy",
         fact="Maria must not eat tree nuts.",
     )  # fmt: skip
     with tenant_scope(tenant_a.id):

@@ -23,7 +23,7 @@ RUNS = "/api/v1/extraction-runs/"
 def model(llm_server: LLMServer, settings: Any) -> LLMServer:
     """A language model that finds one fact in the message of `preview`, for a review."""
     settings.LLM_POOL_URL = llm_server.url
-    found = fact("Oslo", "I live in Oslo", confidence=0.1)
+    found = fact("Oslo", "I live in Oslo", subject="Laura")
     llm_server.default = Answer({"content": json.dumps({"facts": [found]})})
     return llm_server
 
