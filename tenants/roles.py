@@ -20,7 +20,6 @@ OWNER_COMMANDS = frozenset(
         "owner_worker",
         "reindex_words",
         "restore",
-        "retention",
         "set_up_tenant",
         "sqlmigrate",
         "verify_backup",

@@ -332,9 +332,6 @@ def quotas(rounds: int) -> None:
     print(f"  measured {runs} tenants in {seconds:.1f} s, {1000 * seconds / sum(runs):.1f} ms each")
     reached = Tenant.objects.filter(usage__has_key="reached").exclude(usage__reached={}).count()
     print(f"  tenants with a reached limit: {reached}")
-    began = time.perf_counter()
-    manage("quota", "--tenant", limited[0].slug)
-    print(f"  manage.py quota: {time.perf_counter() - began:.1f} s", flush=True)
 
 
 def commands(rounds: int) -> None:

@@ -6,7 +6,7 @@ The limits are on the tenant's row. A tenant may read them; Postgres lets only o
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, Self
 from uuid import UUID
@@ -197,20 +197,6 @@ def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
         tenant.quotas = quotas
         tenant.save(update_fields=["quotas"])
     return tenant
-
-
-def parse_limit(quota: Quota, text: str) -> Decimal | None:
-    """Parse a limit: a number; "" and "none" are None.
-
-    Raises:
-        QuotaInvalid: the text is not a number.
-    """
-    if text.strip().lower() in ("", "none"):
-        return None
-    try:
-        return Decimal(text.replace(",", "").strip())
-    except InvalidOperation:
-        raise QuotaInvalid(f"{quota.label}: {text!r} is not a number.") from None
 
 
 def check_limit(quota: Quota, limit: Limit) -> None:

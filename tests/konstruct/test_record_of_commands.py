@@ -16,7 +16,7 @@ from django.db import DatabaseError
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.indexing.embedding_jobs import drain
-from tenants.audit.models import AccessEvent, RetentionRule
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import access_events, user_of
@@ -26,11 +26,11 @@ RECORDED = {
     "connect_slack", "create_agent", "create_api_key", "create_tenant_admin", "erase_user",
     "export_memory", "import_memory", "import_history", "reembed", "reindex_words",
     "reseal_channel_tokens",
-    "retention", "verify_memory",
+    "verify_memory",
 }  # fmt: skip
 OPERATOR_COMMANDS = {
     "backup", "changepassword", "create_tenant", "createsuperuser", "delete_tenant", "move_tenant",
-    "quota", "restore", "suspend_tenant",
+    "restore", "suspend_tenant",
 }  # fmt: skip
 CHANGE_NOTHING_OF_A_TENANT = {
     "clearsessions": "sessions that have expired",
@@ -147,10 +147,9 @@ def test_action_without_a_record_is_rolled_back(
     for command, options in {
         "create_agent": {"name": "ada"},
         "create_api_key": {"name": "billing"},
-        "retention": {"days": 3},
     }.items():
         with pytest.raises(DatabaseError):
             call_command(command, tenant="tenant-a", **options)
     with tenant_scope(tenant_a.id):
-        for model in (Agent, ApiKey, RetentionRule):
+        for model in (Agent, ApiKey):
             assert not model.objects.exists()

@@ -7,7 +7,6 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.db import DatabaseError, connections
 from django.utils import timezone
 from langgraph.checkpoint.base import empty_checkpoint
@@ -21,8 +20,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, next_month, set_limits
-from tenants.management.base import UsageError
-from tenants.models import OperatorEvent, Tenant
+from tenants.models import Tenant
 from tenants.outbox.models import EventType, OutboxEvent, Subscription
 from tests.jobs import work
 from tests.konstruct.conftest import Program
@@ -339,18 +337,6 @@ def test_a_tenant_that_fails_is_left_to_the_next_run(
     with public_scope():
         assert "measured_at" not in Tenant.objects.get(pk=program_a.tenant.id).usage
         assert "measured_at" in Tenant.objects.get(pk=program_b.tenant.id).usage
-
-
-def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture[str]) -> None:
-    slug = program_a.tenant.slug
-    call_command("quota", tenant=slug, quota="messages", soft="8", hard="10")
-    assert "messages             used 0, soft 8, hard 10" in capsys.readouterr().out
-    with public_scope():
-        event = OperatorEvent.objects.filter(action="edit").latest("pk")
-        assert event.detail["after"]["quotas"] == {"messages": {"soft": "8", "hard": "10"}}
-    for wrong in ({"quota": "messages", "hard": "many"}, {"soft": "1"}):
-        with pytest.raises(UsageError):
-            call_command("quota", tenant=slug, **wrong)
 
 
 def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:
