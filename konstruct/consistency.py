@@ -1,20 +1,17 @@
 """Verification of a tenant, also while it is served, and the repair of what it finds.
 
 Each entry of `CHECKS` is an invariant: an accepted message has a reply or a job, a waiting row has
-its job, a message is embedded or queued for it, an active extracted fact quotes
-its messages, and a window in the cache is the end of its transcript.
+its job, a message is embedded or queued for it, and an active extracted fact quotes its messages.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Substr
-from django_redis import get_redis_connection
 
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
@@ -37,9 +34,7 @@ from konstruct.orchestrator.models import (
     ToolCall,
 )
 from memory.conf import UNANSWERED_CHANNELS
-from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
-from memory.conversations.window_store import Conversation, decode
 from memory.facts import SYSTEM, retract
 from memory.models import (
     FactEvidence,
@@ -60,17 +55,15 @@ from tenants.audit.models import (
     MessageErasure,
     RetentionRule,
 )
-from tenants.context import connection, fetch_all, required_tenant_id, tenant_scope
+from tenants.context import connection, fetch_all, tenant_scope
 from tenants.jobs import KINDS, JobKind
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery
-from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
 
 LOST = "accepted message with neither a reply nor a job"
 HELD_WITHOUT_QUESTION = "held message without an escalation or a question"
 NO_JOB = "waiting row without a job"
 NOT_EMBEDDED = "message that is neither embedded nor queued for it"
 NO_QUOTE = "active extracted fact without a quote of its message"
-WRONG_WINDOW = "window that is not the end of its transcript"
 
 # Running work may look inconsistent for a short time: only findings of two runs are reported.
 SECOND_RUN_SECONDS = 1.0
@@ -137,7 +130,7 @@ WHERE NOT EXISTS (SELECT FROM memory_pendingembedding WHERE message_id = message
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One inconsistency: its kind, and the id of the row or the key of the cache."""
+    """One inconsistency: its kind, and the id of the row."""
 
     kind: str
     subject: str
@@ -186,12 +179,11 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
 
 
 def count() -> dict[str, int]:
-    """Count the messages of the current tenant by their states, its facts and its windows."""
+    """Count the messages of the current tenant by their states, and its facts."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
         names = [column.name for column in cursor.description]
-        counts = dict(zip(names, cursor.fetchone(), strict=True))
-    return {**counts, "windows": sum(1 for _ in _window_keys())}
+        return dict(zip(names, cursor.fetchone(), strict=True))
 
 
 def _findings() -> list[Finding]:
@@ -280,50 +272,10 @@ def _retract(subjects: Sequence[str]) -> None:
         retract(UUID(subject), author=SYSTEM, reason=NO_QUOTE)
 
 
-def _window_keys() -> Iterator[str]:
-    """Yield the keys of all windows of the current tenant in the cache."""
-    tenant_id = required_tenant_id()
-    pattern = f"{memory_short_key(tenant_id, 'x', 'x').removesuffix('x:x')}*"
-    for key in get_redis_connection("default").scan_iter(match=pattern, count=1000):
-        yield key.decode()
-
-
-def _wrong_windows() -> Iterator[str]:
-    tenant_id, client = required_tenant_id(), get_redis_connection("default")
-    # A reply is written first and then appended: in between they differ for a moment.
-    replying = PendingReply.objects.filter(message__reply__isnull=False).values_list(
-        "message__agent_id", "message__user_id"
-    )
-    in_work = {memory_short_key(tenant_id, *pair) for pair in replying}
-    is_end: dict[str, Callable[[list[bytes]], bool]] = {}
-    for pair in Message.objects.values_list("agent_id", "user_id").order_by().distinct():
-        is_end[memory_short_key(tenant_id, *pair)] = partial(
-            short_term.is_end_of_transcript, conversation=Conversation(tenant_id, *pair)
-        )
-    shared = Message.objects.filter(channel__in=thread_window.shared_channels())
-    for thread in shared.values_list("thread_id", "channel").order_by().distinct():
-        is_end[session_key(tenant_id, thread[0])] = partial(
-            thread_window.is_end_of_thread, thread_id=thread[0], channel=thread[1]
-        )
-    pattern = thread_windows_pattern(tenant_id)
-    threads = (key.decode() for key in client.scan_iter(match=pattern, count=1000))
-    for key in sorted({*_window_keys(), *threads} - in_work):
-        entries = window_store.read(key)
-        if entries and not is_end.get(key, _has_no_messages)(entries):
-            yield key
-
-
-def _has_no_messages(entries: list[bytes]) -> bool:
-    """Return whether a window has only turns that `append_message` wrote, without a transcript."""
-    return not any("message_id" in turn for turn in map(decode, entries) if turn)
-
-
 CHECKS: Final = (
     Check(LOST, _lost, _enqueue_replies),
     Check(HELD_WITHOUT_QUESTION, _held_without_question, _release),
     Check(NO_JOB, _rows_without_job, _enqueue_jobs),
     Check(NOT_EMBEDDED, _not_embedded, lambda ids: enqueue_embeddings([*map(UUID, ids)])),
     Check(NO_QUOTE, _facts_without_quote, _retract),
-    # Readers take a deleted window from its transcript.
-    Check(WRONG_WINDOW, _wrong_windows, lambda keys: get_redis_connection().unlink(*keys)),
 )

@@ -317,30 +317,23 @@ def delete_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> 
     window_store.delete(UserWindow.of(tenant_id, agent_id, user_id).key)
 
 
-def is_end_of_transcript(entries: Sequence[bytes], conversation: Conversation) -> bool:
-    """Return whether the entries of a window are the end of its transcript.
-
-    Turns that were only appended to the window are in no transcript, and may have displaced others.
-    """
-    clear = conversation.last_clear()
-    current = [turn for turn in decode_all(entries) if is_current(turn, clear.token)]
-    ids = [turn["message_id"] for turn in current if "message_id" in turn]
-    expected = conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
-    if not ids:
-        return not expected or len(current) >= WINDOW
-    return ids == [turn.message_id for turn in expected][-len(ids) :]
-
-
 def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
     """Delete the copy in the cache if it is not the end of its transcript any more.
 
-    Call it after writing to the transcript without `append_turns`. While the cache is down, a line
+    Call it after writing to the transcript without `append_turns`. Turns that were only appended to
+    the window are in no transcript, and may have displaced others. While the cache is down, a line
     is logged.
     """
     window = UserWindow.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
         return
     with window.in_tenant(), window.log_outage():
-        entries = window_store.read(window.key)
-        if entries and not is_end_of_transcript(entries, window.conversation):
+        clear = window.conversation.last_clear()
+        turns = decode_all(window_store.read(window.key))
+        current = [turn for turn in turns if is_current(turn, clear.token)]
+        ids = [turn["message_id"] for turn in current if "message_id" in turn]
+        expected = window.conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
+        last = [turn.message_id for turn in expected][-len(ids) :]
+        is_full_without_messages = not ids and len(current) >= WINDOW
+        if ids != last and not is_full_without_messages:
             window_store.delete(window.key)

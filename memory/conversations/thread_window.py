@@ -6,7 +6,7 @@ that a user's cleared window covers.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
-from memory.conversations.window_store import Turn, Window, decode_all
+from memory.conversations.window_store import Turn, Window
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import session_key, thread_windows_pattern
@@ -174,10 +174,3 @@ def threads_of(agent_id: UUID, user_id: str) -> list[str]:
     """Return the shared threads in which a user has spoken with an agent of the current tenant."""
     rows = Message.objects.filter(agent_id=agent_id, user_id=user_id, channel__in=_shared_channels)
     return list(rows.values_list("thread_id", flat=True).order_by().distinct())
-
-
-def is_end_of_thread(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
-    """Return whether the entries of a window are the end of its thread in the transcript."""
-    ids = {turn.get("message_id") for turn in decode_all(entries)}
-    turns, _ = ThreadWindow.of(thread_id, channel).transcript(len(ids))
-    return ids == {turn.message_id for turn in turns}

@@ -9,9 +9,6 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from konstruct.consistency import Finding, Report, verify
-from memory.embedding.embedder import model_version
-from memory.indexing.service import without_vectors
-from memory.models import MemoryEntry
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
@@ -26,9 +23,8 @@ class Command(KonstructCommand):
 
     help = (
         "Verifies that accepted = answered + given up + held + waiting, that every waiting row "
-        "has its job, that every message is embedded or queued for it, that extracted facts "
-        "quote their messages, and that windows are the ends of their transcripts. Exit status "
-        "1 if there are findings."
+        "has its job, that every message is embedded or queued for it, and that extracted facts "
+        "quote their messages. Exit status 1 if there are findings."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -56,7 +52,6 @@ class Command(KonstructCommand):
             reports.append(report)
             if not options["json"]:
                 self._show(report)
-                self._show_vectors(tenant)
         if options["json"]:
             self.stdout.write(json.dumps([*map(asdict, reports)], indent=2))
         if wrong := sum(len(report.findings) for report in reports):
@@ -70,21 +65,10 @@ class Command(KonstructCommand):
             f"{report.tenant}: {counts['accepted']} accepted = {counts['answered']} answered +"
             f" {counts['failed']} given up + {counts['held']} held + {counts['waiting']} waiting;"
             f" {counts['to be embedded']} messages = {counts['embedded']} embedded +"
-            f" {counts['pending']} pending; {counts['windows']} windows, {counts['facts']} facts"
+            f" {counts['pending']} pending; {counts['facts']} facts"
         )
         self._list("repaired", report.repaired)
         self._list("wrong", report.findings)
-
-    def _show_vectors(self, tenant: Tenant) -> None:
-        """Print what `reembed` has left to do."""
-        version = model_version()
-        with tenant_scope(tenant.id):
-            messages = without_vectors(version).count()
-            facts = MemoryEntry.objects.exclude(embedding_model=version).count()
-        if messages or facts:
-            self.stdout.write(
-                f"  without a vector of {version}: {messages} messages, {facts} facts: run reembed"
-            )
 
     def _list(self, heading: str, findings: list[Finding]) -> None:
         for kind, number in Counter(finding.kind for finding in findings).items():

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django_redis import get_redis_connection
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery import queue as deliveries
@@ -14,7 +13,6 @@ from konstruct.consistency import (
     NO_JOB,
     NO_QUOTE,
     NOT_EMBEDDED,
-    WRONG_WINDOW,
     verify,
 )
 from konstruct.orchestrator.identities import channel_identities
@@ -26,8 +24,6 @@ from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.short_term import (
     append_message,
-    clear_window,
-    get_recent_messages,
 )
 from memory.facts import SYSTEM, LongTermMemory, Quote, embed_facts, record_candidate
 from memory.indexing import embedding_jobs
@@ -41,7 +37,6 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.models import Job, Tenant
-from tenants.redis_keys import memory_short_key
 from tests.database import as_owner
 from tests.konstruct.conftest import SendMessage
 
@@ -75,20 +70,8 @@ def test_consistent_memory_has_no_findings(tenant_a: Tenant, send_message: SendM
     assert ledger.findings == []
     assert ledger.counts == {
         "accepted": 3, "answered": 3, "failed": 0, "held": 0, "waiting": 0, "to be embedded": 6,
-        "embedded": 6, "pending": 0, "windows": 3, "facts": 1,
+        "embedded": 6, "pending": 0, "facts": 1,
     }  # fmt: skip
-
-
-def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
-    tenant_a: Tenant, agent: Agent, send_message: SendMessage
-) -> None:
-    for number in range(12):
-        send_message(f"Number {number}.")
-    assert kinds(tenant_a) == []
-    clear_window(tenant_a.id, agent.id, "maria")
-    assert kinds(tenant_a) == []
-    get_redis_connection("default").flushdb()
-    assert kinds(tenant_a) == []
 
 
 def test_message_without_a_reply_job_is_enqueued(
@@ -156,36 +139,6 @@ def test_message_without_index_rows_is_enqueued(
         assert kinds(tenant_a) == []
 
 
-def test_a_window_that_differs_is_rebuilt(
-    tenant_a: Tenant, agent: Agent, send_message: SendMessage
-) -> None:
-    send_message("One.")
-    send_message("Two.")
-    cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "maria")
-    window = cache.lrange(key, 0, -1)
-    for damage in (
-        lambda: cache.rpush(key, window[0]),
-        lambda: cache.ltrim(key, 0, 1),
-        lambda: cache.delete(key) and cache.rpush(key, '{"cleared":1000000000}'),
-    ):
-        damage()
-        assert kinds(tenant_a) == [WRONG_WINDOW]
-        assert kinds(tenant_a, repair=True) == []
-        turns = get_recent_messages(tenant_a.id, agent.id, "maria")
-        assert [turn["content"] for turn in turns if turn["role"] == "user"] == ["One.", "Two."]
-
-
-def test_window_without_a_transcript_is_removed(
-    tenant_a: Tenant, agent: Agent, send_message: SendMessage
-) -> None:
-    send_message("One.")
-    cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "eve")
-    cache.copy(memory_short_key(tenant_a.id, agent.id, "maria"), key)
-    assert kinds(tenant_a) == [WRONG_WINDOW]
-    assert kinds(tenant_a, repair=True) == []
-    assert not cache.exists(key)
-
-
 def test_extracted_facts_without_words_of_a_message_are_retracted(
     tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
@@ -218,7 +171,7 @@ def test_command_prints_findings_and_exits_with_1(
     call_command("verify_memory", "--tenant", "tenant-a")
     assert capsys.readouterr().out == (
         "tenant-a: 1 accepted = 1 answered + 0 given up + 0 held + 0 waiting;"
-        " 2 messages = 2 embedded + 0 pending; 1 windows, 0 facts\n"
+        " 2 messages = 2 embedded + 0 pending; 0 facts\n"
     )
     lost, _ = accept(Incoming(agent.id, "maria", "t", "rest", "?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
