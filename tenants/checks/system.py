@@ -1,10 +1,8 @@
 """Django system checks: declarations, and with `manage.py check --database default` Postgres."""
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import psycopg
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
@@ -26,29 +24,20 @@ from tenants.models import Tenant
 from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.personal_data import models_without_declaration
-from tenants.roles import APP_ROLE, OWNER_ROLE
+from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import is_fitting, missing_in_public
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, servers
 
 MIN_POSTGRES: Final = 16
 MIN_VECTOR: Final = (0, 8)
-# Of a server's clock from this machine's. Leases and heartbeats last ten seconds and more.
-MAX_CLOCK_SECONDS: Final = 3
 
 _VERSIONS = """
     SELECT current_setting('server_version_num')::int / 10000,
-           extract(epoch FROM clock_timestamp())::float, e.extversion, n.nspname
+           e.extversion, n.nspname
     FROM (VALUES (true)) AS one LEFT JOIN pg_extension AS e ON e.extname = 'vector'
     LEFT JOIN pg_namespace AS n ON n.oid = e.extnamespace
 """
-_MAY_MIGRATE = """
-    SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS (
-        SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace
-          AND relname = 'tenants_tenant' AND NOT pg_has_role(relowner, 'USAGE')
-    )
-"""
-
 # Settings that write statements or their values into the server's log, for this role. Django puts
 # values into the statement, so settings about parameters alone do not suffice.
 _CONTENT_LOGGING_SETTINGS = """
@@ -105,7 +94,6 @@ def check_database(
                     id="tenants.E007",
                 )
             )
-        found += _check_owner(server)
     return found
 
 
@@ -141,9 +129,8 @@ def _check_server() -> Iterator[checks.CheckMessage]:
 
 
 def _check_versions() -> Iterator[checks.CheckMessage]:
-    """Check Postgres, its clock, and pgvector in the schema on every tenant's search_path."""
-    before = time.time()
-    postgres, server_time, vector, schema = fetch_row(_VERSIONS)
+    """Check Postgres, and pgvector in the schema on every tenant's search_path."""
+    postgres, vector, schema = fetch_row(_VERSIONS)
     if postgres < MIN_POSTGRES:
         yield checks.Error(
             f"PostgreSQL {postgres} is too old.",
@@ -168,22 +155,6 @@ def _check_versions() -> Iterator[checks.CheckMessage]:
             hint="ALTER EXTENSION vector SET SCHEMA extensions.",
             id="tenants.E009",
         )
-    yield from check_clock("Postgres", server_time - before)
-
-
-def check_clock(server: str, difference: float) -> Iterator[checks.CheckMessage]:
-    """Compare a server's clock with that of this machine.
-
-    Args:
-        server: its name in the message.
-        difference: its time less the time of this machine, in seconds.
-    """
-    if abs(difference) > MAX_CLOCK_SECONDS:
-        yield checks.Error(
-            f"The clock of {server} is {difference:+.1f} s from that of this machine.",
-            hint="Synchronize both machines with a time server (NTP).",
-            id="tenants.E010",
-        )
 
 
 def _check_migrations() -> Iterator[checks.CheckMessage]:
@@ -203,28 +174,6 @@ def _check_migrations() -> Iterator[checks.CheckMessage]:
                 hint="Run manage.py migrate.",
                 id="tenants.E011",
             )
-
-
-def _check_owner(server: str) -> Iterator[checks.CheckMessage]:
-    """Check that the owner reaches the server and can migrate, where its URL is set."""
-    name = "DATABASE_OWNER_URL" if server == MAIN else f"TENANT_DATABASES_OWNER ({server})"
-    owners = {MAIN: settings.OWNER_DATABASE_URL, **settings.TENANT_DATABASES_OWNER}
-    if not owners.get(server):
-        return
-    reason = ""
-    try:
-        with psycopg.connect(owners[server], connect_timeout=5) as owner:
-            row = owner.execute(_MAY_MIGRATE).fetchone()
-            if row != (True,):
-                reason = "its role may not create schemas, or does not own the tables"
-    except psycopg.OperationalError as error:
-        reason = outage_reason(error)
-    if reason:
-        yield checks.Error(
-            f"{name} cannot be used to migrate: {reason}.",
-            hint=f"Correct it to name {OWNER_ROLE}, and run deploy/bootstrap.sql.",
-            id="tenants.E012",
-        )
 
 
 def _check_privileges(missing: list[tuple[str, str]]) -> Iterator[checks.CheckMessage]:
