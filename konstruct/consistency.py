@@ -17,7 +17,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
 from konstruct.orchestrator import replies
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.messages import konstruct_message
@@ -25,12 +25,10 @@ from konstruct.orchestrator.models import (
     HISTORY_IMPORTS,
     Escalation,
     ExtractionCursor,
-    ExtractionRun,
     HeldFor,
     HistoryImport,
     HistoryMerge,
     PendingReply,
-    RunState,
     ToolCall,
 )
 from memory.conf import UNANSWERED_CHANNELS
@@ -80,15 +78,6 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
         lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
     (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
-    # A run that a worker starts has no requester.
-    (
-        PREVIEWS,
-        lambda: (
-            ExtractionRun.objects.filter(state=RunState.RUNNING)
-            .exclude(requested_by="")
-            .values_list("id")
-        ),
-    ),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
     (HISTORY_IMPORTS, lambda: HistoryImport.objects.values_list("id")),

@@ -30,15 +30,6 @@ EXTRACTIONS: Final = JobKind(
     is_final=lambda error: isinstance(error, LLMRefused),
 )
 
-# A preview has no worker, and its process may be killed: then its job marks it as failed. The key
-# is the id of the run.
-PREVIEWS: Final = JobKind(
-    name="preview",
-    do="konstruct.orchestrator.extraction.runs.end_interrupted_preview",
-    queue="extractions",
-    max_attempts=5,  # pauses double from a minute: a quarter of an hour
-)
-
 # A failed job gets new attempts with a new message, at most once a day.
 _ENQUEUE: Final = """
 WITH wanted AS (

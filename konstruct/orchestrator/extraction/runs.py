@@ -1,18 +1,17 @@
 """Extraction runs: request facts from a language model, check its answer, record accepted facts.
 
-A run is stored before the request. Its result is stored in one transaction with the facts, the
-cursor of the conversation and the state of the job. If a worker is killed, the next worker marks
-its run as failed. No transaction and no connection is open during the request.
+A worker's run is stored before the request. Its result is stored in one transaction with the facts,
+the cursor of the conversation and the state of the job. If a worker is killed, the next worker
+marks its run as failed. No transaction and no connection is open during the request.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.utils import timezone
 
 from konstruct.orchestrator import exceptions
@@ -35,8 +34,6 @@ from tenants.jobs import Lease, key_of
 
 # Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
-# Time of a preview for the code around the requests to the language model.
-PREVIEW_GRACE: Final = timedelta(minutes=1)
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
 NOT_THERE: Final = "A message of the run was erased, or moved to another user."
@@ -78,7 +75,9 @@ class _Attempt:
         if batch is None:
             return
         with lease.transaction():
-            self.run = run = _create_run(batch)
+            hold_people([batch.thread.user_id], agent_ids=[batch.thread.agent_id])
+            self.run = run = fact_requests.build_run(batch)
+            run.save(force_insert=True)
         _apply(batch, run, fact_requests.request_facts(batch, run), lease, self.cursor)
 
     def record_failure(self, error: Exception) -> bool:
@@ -155,13 +154,6 @@ def _advance(cursor: ExtractionCursor, batch: fact_requests.Batch) -> None:
 
 
 # --- One run --------------------------------------------------------------------------------------
-
-
-def _create_run(batch: fact_requests.Batch, **values: Any) -> ExtractionRun:
-    hold_people([batch.thread.user_id], agent_ids=[batch.thread.agent_id])
-    run = fact_requests.build_run(batch, **values)
-    run.save(force_insert=True)
-    return run
 
 
 def _apply(
@@ -305,7 +297,8 @@ def preview(
 ) -> ExtractionRun:
     """Extract facts from messages without storing them; return a run with the changes.
 
-    Only the run is stored. Do not call it in a transaction: it waits for the language model.
+    Only the run is stored, after the answer. Do not call it in a transaction: it waits for the
+    language model.
 
     Args:
         messages: messages of one conversation, oldest first.
@@ -315,7 +308,7 @@ def preview(
 
     Raises:
         ExtractionFailed: there are no messages or no language model, or the answer has no list of
-            facts.
+            facts. Or a message was erased or moved meanwhile: the run is not stored.
         ExtractionLimitReached: the agent has not enough tokens left for today.
         Busy: the tenant has the maximum number of requests to the language model.
         LLMError: there is no answer.
@@ -328,12 +321,11 @@ def preview(
         agent.extraction_model = model
     batch = _batch(agent, thread, fact_requests.truncate_batch(list(messages)))
     fact_requests.require_model(batch)
-    max_time = len(fact_requests.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + PREVIEW_GRACE
+    run = fact_requests.build_run(
+        batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
+    )
     with transaction.atomic():
-        run = _create_run(
-            batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
-        )
-        queue.PREVIEWS.enqueue_many([run.pk], delay=max_time)
+        held = hold_people([thread.user_id], agent_ids=[thread.agent_id])
     try:
         with fact_requests.request_slot():
             answer = fact_requests.parse_facts(fact_requests.request_facts(batch, run))
@@ -342,7 +334,7 @@ def preview(
             record(batch, run, answer)
             transaction.set_rollback(True)
     except Exception as error:
-        _end_preview(run, RunState.FAILED, error=str(error))
+        _save_preview(batch, run, held, RunState.FAILED, error=str(error))
         raise
     # Facts that were rolled back with the preview have no id.
     candidates = [candidate for candidate in run.candidates if "memory_id" in candidate]
@@ -351,23 +343,25 @@ def preview(
     for candidate in candidates:
         if candidate["memory_id"] not in existing:
             candidate["memory_id"] = None
-    _end_preview(run, RunState.PREVIEW)
+    _save_preview(batch, run, held, RunState.PREVIEW)
     return run
 
 
-def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
-    with transaction.atomic():
-        end(run, state, error=error)
-        queue.PREVIEWS.finish(run.pk)
-
-
-def end_interrupted_preview(job: UUID | Lease) -> None:
-    """Mark a preview as failed if it is still running when its job is due."""
-    with transaction.atomic():
-        ExtractionRun.objects.filter(pk=key_of(job), state=RunState.RUNNING).update(
-            state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
-        )
-        queue.PREVIEWS.finish(key_of(job))
+def _save_preview(
+    batch: fact_requests.Batch,
+    run: ExtractionRun,
+    held: Mapping[str, str],
+    state: RunState,
+    *,
+    error: str = "",
+) -> None:
+    """Save a preview, which quotes the messages, unless one of them was erased meanwhile."""
+    thread = batch.thread
+    with lock_windows([thread]):
+        hold_people([thread.user_id], agent_ids=[thread.agent_id], since=held)
+        _require_messages(batch)
+        run.state, run.error, run.ended_at = state, error, timezone.now()
+        run.save(force_insert=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from konstruct.consistency import verify
 from konstruct.llm import client
 from konstruct.orchestrator import metering
+from konstruct.orchestrator.exceptions import ExtractionFailed
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
@@ -246,11 +247,13 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_preview", [False, True])
 def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
     program: Program,
     add_message: AddMessage,
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
+    is_preview: bool,
 ) -> None:
     message = add_message(STATEMENT)
     request = request_message_erasure(
@@ -269,7 +272,11 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
 
     monkeypatch.setattr(fact_requests, "request_facts", erase_after)
     llm_server.default = RIGHT
-    runs.extract(cursor_id())
+    if is_preview:
+        with pytest.raises(ExtractionFailed, match="erased"):
+            runs.preview(messages=[message], requested_by="person:7")
+    else:
+        runs.extract(cursor_id())
     assert not Message.objects.exists()
     assert not MemoryEntry.objects.exists()
     # The run had the words of the message.

@@ -5,19 +5,15 @@ No fact is recorded twice or lost, and no run stays in the state running.
 
 import json
 import signal
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from memory.models import FactEvent, FactEvidence, MemoryEntry
-from tests import database
 from tests.konstruct.conftest import Program
-from tests.konstruct.extracted import add_run
 from tests.konstruct.orchestrator.extraction.conftest import AddMessage, cursor_id, fact
 from tests.konstruct.privacy.test_killed_jobs import _status_of_child, _wait_until_unlocked
 from tests.servers.llm import Answer, LLMServer
@@ -66,55 +62,3 @@ def test_a_killed_extraction_is_done_once_and_completely(
     assert states.count(RunState.APPLIED) == 1
     assert set(states) <= {RunState.APPLIED, RunState.FAILED}
     assert verify(program.tenant.id, "a").findings == []
-
-
-@pytest.mark.data
-def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
-    program: Program,
-    add_message: AddMessage,
-    llm_server: LLMServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fact_requests, "embed", lambda texts: [[0.05] * 384 for _ in texts])
-    answer = {"facts": [fact("Oslo", "I live in Oslo")]}
-    llm_server.default = Answer({"content": json.dumps(answer)})
-    message = add_message("I live in Oslo.", channel="import")
-
-    def work() -> None:
-        runs.preview(messages=[message], requested_by="person:7")
-
-    kills, interrupted = 0, 0
-    for before in range(2, MAX_STATEMENTS):
-        status = _status_of_child(program.tenant, work, before)
-        _wait_until_unlocked()
-        running = ExtractionRun.objects.filter(state=RunState.RUNNING)
-        # A run has its job until it ends.
-        assert {*running.values_list("pk")} == {*queue.PREVIEWS.jobs().values_list("key")}
-        assert verify(program.tenant.id, "a").findings == []
-        if status != -signal.SIGKILL:
-            assert status == 0
-            break
-        kills += 1
-        for job in queue.PREVIEWS.jobs():
-            assert job.due_at > timezone.now() + timedelta(seconds=60)
-            runs.end_interrupted_preview(job.key)
-            run = ExtractionRun.objects.get(pk=job.key)
-            assert (run.state, run.error) == (RunState.FAILED, runs.KILLED)
-            assert run.ended_at is not None
-            interrupted += 1
-        assert not queue.PREVIEWS.jobs().exists()
-    assert kills > interrupted > 5
-    assert ExtractionRun.objects.filter(state=RunState.PREVIEW).count() == 1
-    assert not MemoryEntry.objects.exists()
-
-
-def test_a_preview_without_a_job_is_found_and_repaired(
-    program: Program, add_message: AddMessage
-) -> None:
-    message = add_message("I live in Oslo.", channel="import")
-    run = add_run(message, state=RunState.RUNNING, requested_by="person:7")
-    (finding,) = verify(program.tenant.id, "a").findings
-    assert finding.subject == f"preview/{run.pk}"
-    with database.as_owner():
-        verify(program.tenant.id, "a", repair=True)
-    assert {*queue.PREVIEWS.jobs().values_list("key", flat=True)} == {run.pk}
