@@ -16,9 +16,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Manager, Model
 
-# The length to which a changed text is cut, and how many characters before the difference are kept.
-MAX_VALUE_CHARACTERS: Final = 4_000
-KEPT_BEFORE: Final = 200
 # The length to which questions and search terms are cut.
 MAX_TEXT_CHARACTERS: Final = 500
 _TYPED_FIELDS: Final = (
@@ -140,13 +137,13 @@ def differences(before: RowState, after: RowState) -> dict[str, Any]:
 
     A new row has no `before`, a deleted one no `after`; empty fields of these are left out.
     """
-    names = [*before.fields, *(name for name in after.fields if name not in before.fields)]
-    old_values, new_values = {}, {}
-    for name in names:
-        old, new = before.fields.get(name), after.fields.get(name)
-        if old == new:
-            continue
-        old_values[name], new_values[name] = _excerpts(old, new)
+    names = [
+        name
+        for name in {**before.fields, **after.fields}
+        if before.fields.get(name) != after.fields.get(name)
+    ]
+    old_values = {name: before.fields.get(name) for name in names}
+    new_values = {name: after.fields.get(name) for name in names}
     result: dict[str, Any] = {}
     if before is not NO_STATE and old_values:
         result["before"] = old_values if after is not NO_STATE else _without_empty(old_values)
@@ -196,25 +193,6 @@ def storable(text: str) -> str:
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
-
-
-def _excerpts(old: Any, new: Any) -> tuple[Any, Any]:
-    texts = [value for value in (old, new) if isinstance(value, str)]
-    if not any(len(text) > MAX_VALUE_CHARACTERS for text in texts):
-        return old, new
-    start = 0
-    if len(texts) == 2:
-        pairs = zip(*texts, strict=False)
-        same = next((place for place, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
-        start = max(0, same - KEPT_BEFORE)
-    return _cut(old, start), _cut(new, start)
-
-
-def _cut(value: Any, start: int) -> Any:
-    if not isinstance(value, str):
-        return value
-    kept = value[start : start + MAX_VALUE_CHARACTERS]
-    return f"{'…' if start else ''}{kept}{'…' if len(value) > start + MAX_VALUE_CHARACTERS else ''}"
 
 
 def _to_json(value: Any) -> Any:

@@ -12,10 +12,8 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
 )
 from konstruct.privacy.erasure import carry_out
-from tenants import traces, transaction
-from tenants.audit.access_log import Actor, record_command
-from tenants.audit.changes import row_state
-from tenants.audit.models import Action, ErasureRequest
+from tenants import traces
+from tenants.audit.access_log import Actor
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
@@ -29,9 +27,9 @@ class Command(KonstructCommand):
 
     help = (
         "Erases a person from a tenant, with all linked ids: messages, vectors, words, "
-        "facts with their history, recall events, windows, sessions, jobs. Then "
-        "searches for remaining data, and stores a receipt. If it is interrupted, run "
-        "it again to continue."
+        "facts with their history, recall events, windows, sessions, jobs. "
+        "Stores a receipt. An erasure that is open "
+        "already is carried out as it was requested; so run it again if it is interrupted."
     )
 
     is_traced = True
@@ -86,17 +84,20 @@ class Command(KonstructCommand):
                 question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
                 require_confirmation(question, user, "not erased")
             request = carry_out(
-                self._request(user, agent_id, options),
+                request_erasure(
+                    user,
+                    by=Actor.operator(operator_name()),
+                    agent_id=agent_id,
+                    threads=options["thread"],
+                    reason=options["reason"],
+                    all_replies=options["erase_replies"],
+                    reply_ids=options["erase_reply"],
+                    command=self.name,
+                ),
                 rewrite=options["rewrite"],
                 report=lambda step: self.stderr.write(f"  {step}"),
             )
-        receipt = {
-            "id": str(request.pk),
-            "user_id": request.user_id,
-            "agent_id": request.agent_id and str(request.agent_id),
-            "requested_by": request.requested_by,
-            **(request.receipt or {}),
-        }
+        receipt = {"id": str(request.pk), "user_id": request.user_id, **(request.receipt or {})}
         if options["json"]:
             self.stdout.write(json.dumps(receipt, indent=2))
             return
@@ -105,10 +106,7 @@ class Command(KonstructCommand):
         for name in ("cache_keys", "sessions_left", "replies_to_others", "storage"):
             self.stdout.write(f"  {name}: {json.dumps(receipt[name])}")
         if not receipt["found"]:
-            self.stdout.write(
-                f"nothing was kept of {user!r} in {tenant.slug}; receipt {request.pk}"
-            )
-            return
+            self.stdout.write(f"nothing was kept of {user!r} in {tenant.slug}")
         self.stdout.write(
             f"erased {user!r} of {tenant.slug}; receipt {request.pk}, under {request.user_id}"
         )
@@ -127,31 +125,3 @@ class Command(KonstructCommand):
             )
         for reply in replies[:MAX_SHOWN]:
             self.stderr.write(f"  {reply.pk} to {reply.user_id!r}: {reply.content[:80]!r}")
-
-    def _request(self, user: str, agent_id: UUID | None, options: dict[str, Any]) -> ErasureRequest:
-        chosen = {
-            "all_replies": options["erase_replies"],
-            "reply_ids": sorted(options["erase_reply"]),
-        }
-        request = request_erasure(
-            user,
-            by=Actor.operator(operator_name()),
-            agent_id=agent_id,
-            threads=options["thread"],
-            reason=options["reason"],
-            command=self.name,
-            **chosen,
-        )
-        # The request may be an open one.
-        chosen = {name: value for name, value in chosen.items() if value}
-        chosen["threads"] = sorted({*request.threads, *options["thread"]})
-        if any(getattr(request, name) != value for name, value in chosen.items()):
-            with transaction.atomic():
-                before = row_state(request)
-                for name, value in chosen.items():
-                    setattr(request, name, value)
-                request.save(update_fields=[*chosen])
-                record_command(
-                    self.name, Action.EDIT, request, before=before, after=row_state(request)
-                )
-        return request
