@@ -32,7 +32,7 @@ from tenants.audit.tombstones import TOMBSTONES
 from tenants.context import connection, fetch_all, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
-from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, registry, scraped_gauge
+from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, gauge, registry
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, ServerDown, outage_reason
 from tenants.schemas.migration_state import is_fitting
@@ -53,56 +53,54 @@ QUERY_TIMEOUT_SECONDS: Final = 5
 OWNER_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
 
 _SERVERS: Final = tuple(servers())
-SERVER_UP: Final = scraped_gauge(
+SERVER_UP: Final = gauge(
     "konstruct_server_up", "Whether a Postgres server answers: 1 or 0.", server=_SERVERS
 )
-CACHE_UP: Final = scraped_gauge("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
-PROCESS_UP: Final = scraped_gauge(
+CACHE_UP: Final = gauge("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
+PROCESS_UP: Final = gauge(
     "konstruct_process_up",
     "Whether a process of this kind was active within 30 seconds: 1 or 0.",
     process=(WEB, *QUEUES, BEAT, OWNER),
 )
-WAITING: Final = scraped_gauge(
+WAITING: Final = gauge(
     "konstruct_jobs_waiting",
     "Jobs that wait, also those that are repeated later.",
     server=_SERVERS,
     kind=KINDS,
 )
-IN_WORK: Final = scraped_gauge(
+IN_WORK: Final = gauge(
     "konstruct_jobs_in_work", "Jobs that a worker has leased.", server=_SERVERS, kind=KINDS
 )
-OLDEST: Final = scraped_gauge(
+OLDEST: Final = gauge(
     "konstruct_jobs_oldest_seconds",
     "Wait of the oldest due job that no worker has leased; 0 without one.",
     server=_SERVERS,
     kind=KINDS,
 )
-GIVEN_UP: Final = scraped_gauge(
+GIVEN_UP: Final = gauge(
     "konstruct_jobs_given_up", "Jobs that failed for good, and wait for a person.", server=_SERVERS
 )
-TENANT_WAITING: Final = scraped_gauge(
+TENANT_WAITING: Final = gauge(
     "konstruct_tenant_jobs_waiting",
     f"Jobs that wait, of the {MAX_TENANTS} tenants with the oldest; other: of all others.",
     tenant=LimitedValues(MAX_TENANTS),
 )
-TENANT_OLDEST: Final = scraped_gauge(
+TENANT_OLDEST: Final = gauge(
     "konstruct_tenant_oldest_seconds",
     "Wait of the oldest due job of these tenants; other: of the others.",
     tenant=LimitedValues(MAX_TENANTS),
 )
-TENANTS: Final = scraped_gauge(
-    "konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values)
-)
-BEHIND: Final = scraped_gauge(
+TENANTS: Final = gauge("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
+BEHIND: Final = gauge(
     "konstruct_tenants_behind", "Tenants that are not served until `migrate` has run."
 )
-QUOTAS_REACHED: Final = scraped_gauge(
+QUOTAS_REACHED: Final = gauge(
     "konstruct_quotas_reached",
     "Tenants that had reached a limit at the last measurement.",
     quota=tuple(quota.value for quota in Quota),
     level=("soft", "hard"),
 )
-LAST_BACKUP: Final = scraped_gauge(
+LAST_BACKUP: Final = gauge(
     "konstruct_last_backup_age_seconds",
     "Age of the oldest last backup of a tenant, without one from its creation.",
 )

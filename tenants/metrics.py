@@ -2,7 +2,7 @@
 
 Any other value of a label is counted as "other", so that no text of a caller becomes a label, and
 the number of time series does not grow with tenants. Counters are declared in the module that
-counts, gauges that are read from Postgres in `konstruct/metrics.py`.
+counts, gauges, which are read from Postgres, in `konstruct/metrics.py`.
 
 With METRICS_DIR each process counts in files there, and one process sums them for Prometheus: the
 counts of a killed process stay. Without it a process counts in its memory, for tests.
@@ -29,7 +29,6 @@ import psutil
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
     Histogram,
     multiprocess,
     values,
@@ -69,19 +68,14 @@ class AllocatedFile(MmapedDict):
 values.MmapedDict = AllocatedFile  # type: ignore[misc]
 
 
-def remove_dead_processes(*, include_own_pid: bool = False) -> None:
-    """Remove the files of dead processes, after adding their counts to those of process 0.
-
-    Args:
-        include_own_pid: include the gauges of an earlier process with this process's id.
-    """
+def remove_dead_processes() -> None:
+    """Remove the files of dead processes, after adding their counts to those of process 0."""
     with _locked_files():
         for path in cast(Path, settings.METRICS_DIR).glob("*_*.db"):
             kind, _, pid = path.stem.rpartition("_")
-            is_own = include_own_pid and int(pid) == os.getpid() and kind.startswith("gauge")
-            if not is_own and (pid == DEAD_PROCESSES or psutil.pid_exists(int(pid))):
+            if pid == DEAD_PROCESSES or psutil.pid_exists(int(pid)):
                 continue
-            if not kind.startswith("gauge") and path.stat().st_size:
+            if path.stat().st_size:
                 sums = AllocatedFile(str(path.with_name(f"{kind}_{DEAD_PROCESSES}.db")))
                 for key, value, at, _ in MmapedDict.read_all_values_from_file(str(path)):
                     sums.write_value(key, sums.read_value(key)[0] + value, at)
@@ -95,10 +89,6 @@ def _locked_files() -> Iterator[None]:
     with cast(Path, settings.METRICS_DIR).joinpath("lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-if IN_FILES:
-    remove_dead_processes(include_own_pid=True)
 
 
 class LimitedValues(set[str]):
@@ -157,12 +147,6 @@ def histogram(name: str, text: str, **labels: Collection[str]) -> Metric:
 
 
 def gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
-    """Declare a gauge that processes raise and lower. That of a killed process is removed."""
-    source = Gauge(name, text, labels, registry=REGISTRY, multiprocess_mode="livesum")
-    return Metric(name, "gauge", text, labels, source)
-
-
-def scraped_gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
     """Declare a gauge that is read when Prometheus scrapes."""
     return Metric(name, "gauge", text, labels)
 

@@ -31,7 +31,7 @@ from psycopg.errors import UndefinedTable
 from psycopg.pq import TransactionStatus
 
 from tenants.exceptions import TenantPinned
-from tenants.metrics import gauge, histogram
+from tenants.metrics import histogram
 from tenants.naming import tenant_id_of
 from tenants.postgresql.pool import (
     abandon,
@@ -48,16 +48,6 @@ MAX_VALUES: Final = 2**16 - 1
 POOL_WAIT: Final = histogram(
     "konstruct_pool_wait_seconds",
     "How long threads waited for a connection of their pool.",
-    server=tuple(settings.DATABASES),
-)
-POOL_IN_USE: Final = gauge(
-    "konstruct_pool_in_use",
-    "Connections of the processes' pools in use.",
-    server=tuple(settings.DATABASES),
-)
-POOL_WAITING: Final = gauge(
-    "konstruct_pool_waiting",
-    "Threads that wait for a connection of their pool.",
     server=tuple(settings.DATABASES),
 )
 
@@ -224,15 +214,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         start_embedded_services()
         connect = partial(super().get_new_connection, conn_params)
         if self.pool is not None:
-            waiting = POOL_WAITING.of(server=self.alias).track_inprogress()
-            with waiting, POOL_WAIT.of(server=self.alias).time():
-                connection = take_from_pool(self.pool, connect)
-            self._count_in_use()
-        elif self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
-            connection = connect_unless_down(self.alias, connect)
-        else:
-            connection = connect()
-        return connection
+            with POOL_WAIT.of(server=self.alias).time():
+                return take_from_pool(self.pool, connect)
+        if self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
+            return connect_unless_down(self.alias, connect)
+        return connect()
 
     def _configure_timezone(self, connection: Any) -> bool:
         """As Django does, but without a function that any statement could call."""
@@ -268,16 +254,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.connection is not None and not self.in_atomic_block and not self.is_usable():
             self.close()
-
-    def _close(self) -> None:
-        super()._close()
-        if self.pool is not None:
-            self._count_in_use()
-
-    def _count_in_use(self) -> None:
-        stats = self.pool.get_stats()
-        in_use = stats["pool_size"] - stats["pool_available"]
-        POOL_IN_USE.of(server=self.alias).set(in_use)
 
     def copy(self, alias: str | None = None) -> "DatabaseWrapper":
         """Return a wrapper with a connection of its own, outside of the pool."""

@@ -202,17 +202,14 @@ def test_files_of_dead_processes_are_removed_and_their_counts_stay(
     settings: Any, tmp_path: Path
 ) -> None:
     settings.METRICS_DIR = tmp_path
-    alive, own_file = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
-    kept = {alive, f"counter_{os.getpid()}.db", "counter_0.db", "lock"}
-    for name in (*kept, own_file, f"gauge_livesum_{DEAD}.db", f"histogram_{DEAD + 2}.db"):
+    kept = {f"counter_{os.getppid()}.db", f"counter_{os.getpid()}.db", "counter_0.db", "lock"}
+    for name in (*kept, f"histogram_{DEAD + 2}.db"):
         (tmp_path / name).touch()
     for pid, count in ((DEAD, 2.0), (DEAD + 1, 3.0)):
         file = AllocatedFile(str(tmp_path / f"counter_{pid}.db"))
         file.write_value("sent", count, 0.0)
         file.close()
     remove_dead_processes()
-    assert set(os.listdir(tmp_path)) == {*kept, own_file}
-    remove_dead_processes(include_own_pid=True)
     assert set(os.listdir(tmp_path)) == kept
     values = AllocatedFile.read_all_values_from_file(str(tmp_path / "counter_0.db"))
     assert [value[:2] for value in values] == [("sent", 5.0)]
