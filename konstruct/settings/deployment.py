@@ -262,8 +262,6 @@ TENANT_DOMAIN_MODEL = "tenants.Domain"
 PG_EXTRA_SEARCH_PATHS = ["extensions"]
 # Validation would connect to the database at every start, for a name that is known to be right.
 SKIP_PG_EXTRA_VALIDATION = True
-# True leaks across tenants after a rollback.
-TENANT_LIMIT_SET_CALLS = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 EMBEDDED_CACHE = not REDIS_URL

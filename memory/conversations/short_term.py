@@ -24,7 +24,6 @@ from memory.conversations.window_store import (
     TurnPosition,
     Window,
     decode_all,
-    is_current,
 )
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -57,60 +56,31 @@ class UserWindow(Window):
             return cls(key, None)
         return cls(key, Conversation(tenant, agent, user_id))
 
-    @classmethod
-    def to_write(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
-        """Return a window of a tenant.
-
-        Raises:
-            InvalidTenantId: tenant_id is not a UUID.
-            UnknownTenant: agent_id is not a UUID, and there is no such tenant.
-        """
-        window = cls.of(tenant_id, agent_id, user_id)
-        if window.conversation is None:
-            with known_tenant(tenant_id):
-                WindowClear.objects.exists()
-        return window
-
     def in_tenant(self) -> AbstractContextManager[object]:
         """Enter the tenant, so that code of one tenant cannot reach another's window."""
         if self.conversation is None:
             return nullcontext()
         return tenant_scope(self.conversation.tenant_id)
 
-    def transcript(self, size: int) -> tuple[list[Turn], str]:
-        """Return the turns of the window from the transcript, and the last clear's token."""
+    def transcript(self, size: int) -> list[Turn]:
+        """Return the turns of the window from the transcript."""
         if self.conversation is not None:
             with (
                 suppress(UnknownTenant),
                 known_tenant(self.conversation.tenant_id, savepoint=False),
             ):
-                clear = self.conversation.last_clear()
-                return self.conversation.recent_turns(size, after=clear), clear.token
-        return [], ""
+                return self.conversation.recent_turns(size)
+        return []
 
-    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return how many of the messages the window may have, and the last clear's token.
-
-        All of them if there is no conversation.
-        """
+    def count_current(self, message_ids: Collection[str]) -> int:
+        """Return how many of the messages the window may have: all without a conversation."""
         if self.conversation is not None:
             with (
                 suppress(UnknownTenant),
                 known_tenant(self.conversation.tenant_id, savepoint=False),
             ):
                 return self.conversation.count_current(message_ids)
-        return len(message_ids), ""
-
-    def clear_token(self) -> str:
-        """Return the token of the last clear.
-
-        Raises:
-            UnknownTenant: no such tenant.
-        """
-        if self.conversation is None:
-            return ""
-        with known_tenant(self.conversation.tenant_id, savepoint=False):
-            return self.conversation.count_current([])[1]
+        return len(message_ids)
 
     def position_of(self, turn: Turn) -> TurnPosition | None:
         """Return the position of the turn in the transcript; None if it is not there."""
@@ -126,6 +96,12 @@ class UserWindow(Window):
             yield
         except RedisError as error:
             logger.warning("window %s was not appended to: %s", self.key, error)
+
+
+def _require_tenant(tenant_id: UUID | str) -> None:
+    """Raise InvalidTenantId or UnknownTenant if there is no such tenant."""
+    with known_tenant(tenant_id):
+        WindowClear.objects.exists()
 
 
 def _as_uuid(value: UUID | str) -> UUID | None:
@@ -163,7 +139,7 @@ def get_recent_messages(
             return window.read(size)[-n:]
         except RedisError as error:
             logger.warning("window %s is read from the transcript: %s", window.key, error)
-            return [turn.as_dict() for turn in window.transcript(size)[0][-n:]]
+            return [turn.as_dict() for turn in window.transcript(size)[-n:]]
 
 
 aget_recent_messages = asynchronous(get_recent_messages)
@@ -193,12 +169,14 @@ def append_message(
     if not isinstance(content, str):
         raise InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=role_argument(role), content=content)
-    target = UserWindow.to_write(tenant_id, agent_id, user_id)
+    target = UserWindow.of(tenant_id, agent_id, user_id)
     if isinstance(role, TurnRole) and role.collect(target.key, content):
         return
     new_id_argument("user_id", user_id)
+    _require_tenant(tenant_id)
     with target.in_tenant(), target.log_outage():
-        target.append([replace(turn, clear=target.clear_token())], size)
+        target.read(size)  # writes a copy that was lost
+        window_store.append(target.key, [turn], window=size, may_create=True)
 
 
 aappend_message = asynchronous(append_message)
@@ -262,8 +240,13 @@ def append_turns(
     for turn in turns:
         if not turn.message_id:
             raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
-    target = UserWindow.to_write(tenant_id, agent_id, user_id)
+    target = UserWindow.of(tenant_id, agent_id, user_id)
     if not turns:
+        return
+    if target.conversation is None:
+        _require_tenant(tenant_id)
+        with target.log_outage():
+            window_store.append(target.key, turns, window=size, may_create=True)
         return
     with target.in_tenant(), target.log_outage():
         position = target.position_of(last or turns[-1])
@@ -328,12 +311,10 @@ def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
     if window.conversation is None:
         return
     with window.in_tenant(), window.log_outage():
-        clear = window.conversation.last_clear()
         turns = decode_all(window_store.read(window.key))
-        current = [turn for turn in turns if is_current(turn, clear.token)]
-        ids = [turn["message_id"] for turn in current if "message_id" in turn]
-        expected = window.conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
+        ids = [turn["message_id"] for turn in turns if "message_id" in turn]
+        expected = window.conversation.recent_turns(max(WINDOW, len(ids)))
         last = [turn.message_id for turn in expected][-len(ids) :]
-        is_full_without_messages = not ids and len(current) >= WINDOW
+        is_full_without_messages = not ids and len(turns) >= WINDOW
         if ids != last and not is_full_without_messages:
             window_store.delete(window.key)

@@ -75,14 +75,13 @@ class ThreadWindow(Window):
     def of(cls, thread_id: str, channel: str) -> Self:
         return cls(session_key(required_tenant_id(), thread_id), thread_id, channel)
 
-    def transcript(self, size: int) -> tuple[list[Turn], str]:
-        """Return the last turns of the thread, oldest first; no clear has a token."""
-        rows = self.turns()[:size]
-        return [ThreadTurn.of(row) for row in reversed(rows)], ""
+    def transcript(self, size: int) -> list[ThreadTurn]:
+        """Return the last turns of the thread, oldest first."""
+        return [ThreadTurn.of(row) for row in reversed(self.turns()[:size])]
 
-    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
+    def count_current(self, message_ids: Collection[str]) -> int:
         """Return how many of the messages are in the transcript, not cleared and not excluded."""
-        return self.turns().filter(pk__in=message_ids).count(), ""
+        return self.turns().filter(pk__in=message_ids).count()
 
     def turns(self) -> QuerySet[Message]:
         """Return the turns of the thread, newest first, without cleared and excluded ones."""
@@ -130,7 +129,7 @@ def get_thread_turns(
             turns = window.read(WINDOW)
         except RedisError as error:
             logger.warning("a thread is read from the transcript: %s", error)
-            turns = [turn.as_dict() for turn in window.transcript(WINDOW)[0]]
+            turns = [turn.as_dict() for turn in window.transcript(WINDOW)]
     # Two simultaneous turns may be appended in the other order.
     turns.sort(key=lambda turn: str(turn.get("at", "")))
     return turns[-n:] if n else []

@@ -1,13 +1,11 @@
 """The turns of a window: those of a conversation in the transcript, and their list in the cache.
 
 The list is a copy of the transcript, and its readers compare it with the transcript. Each change of
-it is one atomic round trip. A writer that has read the transcript replaces the list only if the
-list has not changed meanwhile.
+it is one atomic round trip. A list that is not current is deleted, and written from the transcript,
+which is read again afterwards: if it has changed meanwhile, the next reader writes the list.
 """
 
-import hashlib
 import json
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,10 +20,8 @@ from redis.exceptions import ResponseError
 from memory.arguments import ROLES
 from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, RecallExclusion, WindowClear
-from tenants.context import fetch_all, fetch_row, required_tenant_id
+from tenants.context import fetch_row, fetch_value, required_tenant_id
 from tenants.redis_keys import agent_and_user, user_windows_pattern
-
-logger = logging.getLogger(__name__)
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and take four times as long by the ORM.
@@ -58,25 +54,23 @@ WHERE turn.id = %(message)s
 """
 # A question has the time of its reply: it is cleared together with the reply.
 _COUNT_CURRENT = """
-SELECT clear.id, clear.created_at, (
-    SELECT count(*) FROM memory_message AS turn
-    LEFT JOIN memory_message AS reply
-      ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
-    WHERE turn.id = ANY(%(messages)s::uuid[])
-      AND NOT EXISTS (
-        SELECT FROM memory_recallexclusion WHERE message_id = turn.id AND start IS NULL
-      )
-      AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
-      AND (clear.id IS NULL OR (
-        coalesce(reply.number, turn.number) > clear.last_number
-        AND coalesce(reply.created_at, turn.created_at) >= clear.created_at
-      ))
-)
-FROM (VALUES (1)) AS always LEFT JOIN (
-    SELECT id, last_number, created_at FROM memory_windowclear
+SELECT count(*) FROM memory_message AS turn
+LEFT JOIN memory_message AS reply
+  ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
+LEFT JOIN (
+    SELECT last_number, created_at FROM memory_windowclear
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
     ORDER BY id DESC LIMIT 1
 ) AS clear ON true
+WHERE turn.id = ANY(%(messages)s::uuid[])
+  AND NOT EXISTS (
+    SELECT FROM memory_recallexclusion WHERE message_id = turn.id AND start IS NULL
+  )
+  AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
+  AND (clear.last_number IS NULL OR (
+    coalesce(reply.number, turn.number) > clear.last_number
+    AND coalesce(reply.created_at, turn.created_at) >= clear.created_at
+  ))
 """
 
 _TURN: Final = ("id", "role", "content", "name", "created_at")
@@ -91,8 +85,6 @@ class Turn:
     message_id: str = ""
     name: str = ""
     at: str = ""
-    clear: str = ""
-    """Of a turn without a message: the token of the last clear before it, see `Clear`."""
 
     @classmethod
     def of(cls, message: Message) -> Self:
@@ -123,8 +115,7 @@ class Turn:
         """
         turn = self.as_dict()
         first = {"message_id": turn.pop("message_id")} if self.message_id else {}
-        last = {"clear": self.clear} if self.clear else {}
-        return json.dumps({**first, **turn, **last}, separators=(",", ":"))
+        return json.dumps({**first, **turn}, separators=(",", ":"))
 
 
 def decode(entry: bytes) -> dict[str, Any] | None:
@@ -156,21 +147,6 @@ class TurnPosition:
 
 
 @dataclass(frozen=True)
-class Clear:
-    """The last explicit clear of a conversation; the defaults mean that it was never cleared."""
-
-    last_number: int = 0
-    cleared_at: datetime = _NEVER
-    token: str = ""
-    """Identifies this clear by id and time: a restored database gives the same ids again."""
-
-    @classmethod
-    def of(cls, clear: WindowClear) -> Self:
-        """Return the clear of a row."""
-        return cls(clear.last_number, clear.created_at, _token(clear.pk, clear.created_at))
-
-
-@dataclass(frozen=True)
 class Conversation:
     """An agent's conversation with a user, across all threads and channels, in one tenant."""
 
@@ -178,24 +154,20 @@ class Conversation:
     agent_id: UUID
     user_id: str
 
-    def last_clear(self) -> Clear:
-        """Return the last explicit clear."""
-        last = WindowClear.objects.of(**self._scope()).order_by("-id").first()
-        return Clear() if last is None else Clear.of(last)
-
-    def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
+    def recent_turns(self, limit: int) -> list[Turn]:
         """Return the last turns of the window, oldest first, without excluded messages.
 
         Answered messages with their replies, in the order of the replies; messages that a person
         sent as the agent; and imported turns. A turn is cleared if it was sent before the last
         clear, whenever it was imported, and if it was in the transcript then.
         """
+        clear = WindowClear.objects.of(**self._scope()).order_by("-id").first()
         whole = RecallExclusion.objects.filter(start=None)
         # The newest messages that end a turn, each with its question.
         ends = (
             Message.objects.of(**self._scope())
-            .window_turns(after_number=after.last_number)
-            .filter(created_at__gte=after.cleared_at)
+            .window_turns(after_number=clear.last_number if clear else 0)
+            .filter(created_at__gte=clear.created_at if clear else _NEVER)
             .annotate(
                 shows=~Exists(whole.filter(message_id=OuterRef("pk"))),
                 shows_question=~Q(channel=IMPORT_CHANNEL)
@@ -213,13 +185,10 @@ class Conversation:
                 turns.append(Turn.of_values(*values[: len(_TURN)]))
         return turns[-limit:]
 
-    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return how many of the messages are in the transcript, not cleared and not excluded, and
-        the token of the last clear.
-        """
+    def count_current(self, message_ids: Collection[str]) -> int:
+        """Return how many of the messages are in the transcript, not cleared and not excluded."""
         values = self._values(messages=list(message_ids))
-        ((id, created_at, count),) = fetch_all(_COUNT_CURRENT, values)
-        return count, "" if id is None else _token(id, created_at)
+        return int(fetch_value(_COUNT_CURRENT, values))
 
     def position_of(self, message_id: str) -> TurnPosition | None:
         """Return the position of a message that ends a turn of this conversation; None for
@@ -249,14 +218,8 @@ class Conversation:
         }
 
 
-def _token(clear_id: int, created_at: datetime) -> str:
-    return f"{clear_id} {created_at.isoformat()}"
-
-
 # --- The list in the cache ------------------------------------------------------------------------
 
-# How often a writer reads list and transcript again after a concurrent change of the list.
-MAX_ATTEMPTS: Final = 5
 # A page of the list of windows ends after this many of them, or this many scans of keys.
 WINDOWS_PER_PAGE: Final = 50
 MAX_SCANS: Final = 20
@@ -283,17 +246,6 @@ if before == 'first' and with_id > 0 then return 0 end
 if before ~= 'first' and before ~= '' and not known[before]
   and (with_id > 0 or #held < window) then return 0 end
 redis.call('RPUSH', KEYS[1], unpack(fresh))
-redis.call('LTRIM', KEYS[1], -window, -1)
-return 1
-"""
-# Returns 1 if the window was written, 0 if the list is not the one that was read.
-WRITE_SCRIPT = """
-local window, kind = tonumber(ARGV[1]), redis.call('TYPE', KEYS[1]).ok
-local held = {}
-if kind == 'list' then held = redis.call('LRANGE', KEYS[1], 0, -1) end
-if redis.sha1hex(table.concat(held, '\\n')) ~= ARGV[2] then return 0 end
-redis.call('DEL', KEYS[1])
-for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
 redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
@@ -326,30 +278,14 @@ def append(
         may_create: whether the list may be missing.
     """
     arguments = [part for turn in turns for part in (turn.message_id, turn.encode())]
-    return bool(_run(APPEND_SCRIPT, key, window, before, int(may_create), *arguments))
-
-
-def write(
-    key: str, entries: Sequence[str | bytes], *, window: int, expected: Sequence[bytes]
-) -> bool:
-    """Replace the list by the last `window` entries; return False if another writer changed it.
-
-    Args:
-        expected: the list as `read` returned it, before the transcript was read.
-    """
-    digest = hashlib.sha1(b"\n".join(expected), usedforsecurity=False).hexdigest()
-    return bool(_run(WRITE_SCRIPT, key, window, digest, *entries))
+    script = _client().register_script(APPEND_SCRIPT)
+    return bool(script(keys=[key], args=[window, before, int(may_create), *arguments]))
 
 
 def delete(*keys: str) -> None:
     """Delete these windows: the next reader writes each from the transcript."""
     if keys:
         _client().delete(*keys)
-
-
-def _run(script: str, key: str, *arguments: str | bytes | int) -> int:
-    result: int = _client().register_script(script)(keys=[key], args=arguments)
-    return result
 
 
 def _client() -> Redis:
@@ -396,90 +332,41 @@ class Window:
 
     key: str
 
-    def transcript(self, size: int) -> tuple[list[Turn], str]:
-        """Return the last turns of the transcript, and the token of the last clear."""
+    def transcript(self, size: int) -> Sequence[Turn]:
+        """Return the last turns of the transcript, oldest first."""
         raise NotImplementedError
 
-    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return how many of the messages the window may have, and the last clear's token."""
+    def count_current(self, message_ids: Collection[str]) -> int:
+        """Return how many of the messages the window may have."""
         raise NotImplementedError
 
     def read(self, size: int) -> list[dict[str, Any]]:
         """Return the turns of the copy. It is written again first if it is not current."""
-        turns = decode_all(read(self.key))
-        ids = {turn["message_id"] for turn in turns if "message_id" in turn}
-        if turns:
-            count, clear = self.count_current(ids)
-            current = [_without_clear(turn) for turn in turns if is_current(turn, clear)]
-            if current and count == len(ids):
-                return current
-        for _ in range(MAX_ATTEMPTS):
-            if (rebuilt := self.rebuild(size)) is not None:
-                return rebuilt
-        self.give_up()
-        return [turn.as_dict() for turn in self.transcript(size)[0]]
-
-    def append(self, turns: Sequence[Turn], size: int, before: str = "") -> None:
-        """Append turns as `append` does, and rebuild the window if it lacks earlier ones."""
-        for attempt in range(MAX_ATTEMPTS):
-            if append(self.key, turns, window=size, before=before, may_create=attempt > 0):
-                return
-            self.rebuild(size)
-        self.give_up()
-
-    def rebuild(self, size: int) -> list[dict[str, Any]] | None:
-        """Replace the copy by the transcript, and by the turns without a message after it.
-
-        Returns:
-            The turns; None if another writer has changed the list, or a turn was cleared or erased
-            since the transcript was read.
-        """
-        stored = read(self.key)
-        transcript, clear = self.transcript(size)
-        added = _appended_without_message(stored, clear)
-        entries: list[str | bytes] = [*(turn.encode() for turn in transcript), *added]
-        if not write(self.key, entries, window=size, expected=stored):
-            return None
-        ids = {turn.message_id for turn in transcript}
-        if ids and self.count_current(ids)[0] < len(ids):
+        if turns := decode_all(read(self.key)):
+            ids = {turn["message_id"] for turn in turns if "message_id" in turn}
+            if not ids or self.count_current(ids) == len(ids):
+                return turns
             delete(self.key)
-            return None
-        further = map(_without_clear, decode_all(added))
-        return [*(turn.as_dict() for turn in transcript), *further][-size:]
+        return self.rebuild(size)
 
-    def give_up(self) -> None:
-        """Delete a copy that other writers keep changing: the next reader writes it."""
-        logger.warning(
-            "a window was changed %s times while it was written: it is removed, and rebuilt by"
-            " its next reader",
-            MAX_ATTEMPTS,
-        )
-        delete(self.key)
+    def append(self, turns: Sequence[Turn], size: int, before: str) -> None:
+        """Append turns as `append` does, or rebuild the window if it lacks earlier ones."""
+        if not append(self.key, turns, window=size, before=before):
+            delete(self.key)
+            self.rebuild(size)
+
+    def rebuild(self, size: int) -> list[dict[str, Any]]:
+        """Write the copy from the transcript, if there is none, and return its turns."""
+        turns = self.transcript(size)
+        if turns:
+            append(self.key, turns, window=size, before=NO_PREVIOUS_TURN)
+            if (newer := self.transcript(size)) != turns:
+                # A turn was added, cleared or erased meanwhile.
+                delete(self.key)
+                turns = newer
+        return [turn.as_dict() for turn in turns]
 
 
 def decode_all(entries: Iterable[bytes]) -> list[dict[str, Any]]:
     """Return the turns of entries, without entries that are no turns."""
     return [turn for turn in map(decode, entries) if turn is not None]
-
-
-def is_current(turn: Mapping[str, Any], clear: str) -> bool:
-    """Return whether a turn without a message was appended after the last clear; True for
-    others.
-    """
-    return "message_id" in turn or turn.get("clear", "") == clear
-
-
-def _without_clear(turn: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in turn.items() if name != "clear"}
-
-
-def _appended_without_message(entries: Sequence[bytes], clear: str) -> list[bytes]:
-    """Return the entries after the last message that have no message, since the last clear."""
-    appended: list[bytes] = []
-    for entry in reversed(entries):
-        turn = decode(entry)
-        if turn is not None and "message_id" in turn:
-            break
-        if turn is not None and is_current(turn, clear):
-            appended.insert(0, entry)
-    return appended

@@ -10,7 +10,7 @@ from django_redis import get_redis_connection
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memory import arguments
-from memory.conversations import short_term, window_store
+from memory.conversations import window_store
 from memory.conversations.short_term import (
     append_message,
     append_turns,
@@ -100,7 +100,7 @@ def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, add_message, ad
     assert contents(tenant_a.id) == ["old q", "old a", "q", "a"]
 
 
-@pytest.mark.parametrize("reader", ["get", "append_message", "append_turns"])
+@pytest.mark.parametrize("reader", ["get", "append_turns"])
 def test_reader_from_before_a_clear_cannot_undo_it(
     tenant_a, add_exchange, record_exchange, monkeypatch, reader
 ):
@@ -120,8 +120,6 @@ def test_reader_from_before_a_clear_cannot_undo_it(
     monkeypatch.setattr(Conversation, "recent_turns", read_and_be_overtaken)
     if reader == "get":
         get_recent_messages(tenant_a.id, AGENT, USER)
-    elif reader == "append_message":
-        append_message(tenant_a.id, AGENT, USER, "user", "at the same time")
     else:
         append_turns(tenant_a.id, AGENT, USER, late)
     assert cleared == [True]
@@ -159,20 +157,6 @@ def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, add_exchange, 
     append_message(tenant_a.id, AGENT, USER, "user", "new")
     assert contents(tenant_a.id) == ["new"]
     assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 1
-
-
-def test_turn_added_during_a_rebuild_is_kept(tenant_a, monkeypatch):
-    append, is_first = window_store.append, iter([True])
-
-    def append_beside_another_writer(key, turns, **options):
-        appended = append(key, turns, **options)
-        if next(is_first, False):
-            append_message(tenant_a.id, AGENT, USER, "user", "of the other writer")
-        return appended
-
-    monkeypatch.setattr(window_store, "append", append_beside_another_writer)
-    append_message(tenant_a.id, AGENT, USER, "user", "of this writer")
-    assert contents(tenant_a.id) == ["of the other writer", "of this writer"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -226,9 +210,9 @@ def test_the_way_of_a_reply_is_one_query_and_one_round_trip_to_the_cache(
     add_exchange(tenant_a.id, "q1", "a1")
     turns = record_exchange(tenant_a.id, "q2", "a2")
     calls = []
-    run = short_term.window_store._run
+    append = window_store.append
     monkeypatch.setattr(
-        short_term.window_store, "_run", lambda *args: calls.append(args) or run(*args)
+        window_store, "append", lambda *args, **named: calls.append(args) or append(*args, **named)
     )
     with tenant_scope(tenant_a.id), transaction.atomic(), django_assert_num_queries(1):
         append_turns(tenant_a.id, AGENT, USER, turns)

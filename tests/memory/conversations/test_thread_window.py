@@ -106,15 +106,15 @@ def test_reader_from_before_a_clear_cannot_write_the_old_window(
 ) -> None:
     add_to_thread(tenant_a, "Ann's secret", minutes=1)
     get_redis_connection("default").flushdb()
-    write, done = window_store.write, []
+    append, done = window_store.append, []
 
     def meanwhile(*arguments: Any, **named: Any) -> bool:
         if not done:
             done.append(True)
             clear_window(tenant_a.id, AGENT, "ann")
-        return write(*arguments, **named)
+        return append(*arguments, **named)
 
-    monkeypatch.setattr(window_store, "write", meanwhile)
+    monkeypatch.setattr(window_store, "append", meanwhile)
     assert contents(tenant_a) == []
     monkeypatch.undo()
     assert contents(tenant_a) == []
