@@ -18,7 +18,8 @@ from tenants.schemas.migrating import MigrationResult, migrate_schema
 
 # A pool of processes costs more than it gains below this many schemas (about 100 ms each).
 MIN_POOLED_SCHEMAS = 8
-# Tenants with locked tables are tried again after all others, after each of these pauses.
+# Tenants with locked tables, or whose migration Postgres cancelled because of another session, are
+# tried again after all others, after each of these pauses.
 RETRY_PAUSES_SECONDS: Final = (1.0, 5.0, 15.0)
 
 
@@ -55,19 +56,19 @@ Migrate = partial[MigrationResult]
 def _migrate_with_retries(
     migrate: Migrate, schema_names: Sequence[str], parallel: int
 ) -> Iterator[MigrationResult]:
-    locked: list[MigrationResult] = []
+    cancelled: list[MigrationResult] = []
     for pause in (0, *RETRY_PAUSES_SECONDS):
         time.sleep(pause)
-        locked = []
+        cancelled = []
         for result in _migrate(migrate, schema_names, parallel):
-            if result.locked:
-                locked.append(result)
+            if result.cancelled:
+                cancelled.append(result)
             else:
                 yield result
-        if not locked:
+        if not cancelled:
             return
-        schema_names = [result.schema_name for result in locked]
-    yield from locked
+        schema_names = [result.schema_name for result in cancelled]
+    yield from cancelled
 
 
 def _migrate(

@@ -8,7 +8,6 @@ A migration that is interrupted is continued by the next run:
 """
 
 import io
-import logging
 import time
 import traceback
 from collections.abc import Mapping
@@ -47,13 +46,8 @@ from tenants.schemas.migration_state import (
 from tenants.schemas.rls_enforcement import enforce_rls
 from tenants.servers import MAIN, server_of
 
-logger = logging.getLogger(__name__)
-
-# A migration that Postgres cancelled because of another session is repeated: it was rolled back, or
-# can be repeated. A tenant with tables that stay locked is migrated later.
-ATTEMPTS: Final = 3
-PAUSE_SECONDS: Final = 0.5
-RETRIED_ERRORS = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
+# Postgres cancels a migration because of another session. It was rolled back, or can be repeated.
+CANCELLED: Final = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
 # Other sessions wait behind a migration that waits for a lock, so it gives up after this time.
 LOCK_TIMEOUT: Final = "2s"
 # No other session uses a new schema; locks in the public schema are held for moments.
@@ -155,7 +149,7 @@ class MigrationResult:
     unapplied: bool = False  # with --check: there are unapplied migrations
     error: str = ""  # one line; empty on success
     busy: bool = False  # another process migrates the schema; an error, too
-    locked: bool = False  # another session has locked its tables; an error, too
+    cancelled: bool = False  # because of another session; an error, too
     details: str = ""  # Django's own output, and the traceback of an error
 
 
@@ -189,7 +183,7 @@ def migrate_schema(
     with server_scope(server or MAIN):
         try:
             with schema_lock(schema_name, wait_seconds=wait_seconds):
-                result = _migrate_with_retries(schema_name, command, {**(options or {})})
+                result = _migrate(schema_name, command, {**(options or {})})
         except SchemaBusy as error:
             result = {"error": str(error), "busy": True}
         except Exception as error:  # it must not stop the next tenant
@@ -208,27 +202,10 @@ def migrate_schema(
     )
 
 
-def _migrate_with_retries(
-    schema_name: str, command: MigrateSchema, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Migrate, and repeat it if Postgres cancelled it because of another session."""
-    command.lock_timeout = options.pop("lock_timeout", LOCK_TIMEOUT)
-    for attempt in range(1, ATTEMPTS):
-        try:
-            return _migrate(schema_name, command, options)
-        except OperationalError as error:
-            cause = error.__cause__
-            is_locked = isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name)
-            if is_locked or not isinstance(cause, RETRIED_ERRORS):
-                raise
-            logger.warning("migrating %s again: %s", schema_name, outage_reason(error))
-            time.sleep(PAUSE_SECONDS * attempt)
-    return _migrate(schema_name, command, options)
-
-
 def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
     connection = tenant_connection()
     connection.set_schema_to_public()
+    command.lock_timeout = options.pop("lock_timeout", LOCK_TIMEOUT)
     tenant_id = tenant_id_of(schema_name)
     is_read_only = options.get("plan") or options.get("check_unapplied")
     if tenant_id is None or is_read_only:
@@ -323,8 +300,11 @@ def _failure(schema_name: str, command: MigrateSchema, error: Exception) -> dict
             said = f"its tables are locked by Postgres backend {holders or '(disconnected)'}"
             return {
                 "error": f"{said}; wait for its end, or end it, and migrate again",
-                "locked": True,
+                "cancelled": True,
             }
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
-    return {"error": f"{where}{outage_reason(error)}"}
+    return {
+        "error": f"{where}{outage_reason(error)}",
+        "cancelled": isinstance(error.__cause__, CANCELLED),
+    }

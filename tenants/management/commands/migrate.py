@@ -297,15 +297,8 @@ def _confirm_deletions(undone: list[Migration], only: str | None) -> None:
         UsageError: there is no terminal.
         CommandError: the answer is no.
     """
-    names = {f"{migration.app_label}.{migration.name}" for migration in undone}
+    names = sorted(f"{migration.app_label}.{migration.name}" for migration in undone)
     tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
-    states = dict(SchemaState.objects.values_list("name", "migrations"))
-    number = sum(
-        bool(names.intersection(states.get(state, names)))
-        for state in tenants.values_list("migrated_to", flat=True)
-    )
-    if not number:
-        return
     tables = sorted(
         str(operation.options.get("db_table") or f"{migration.app_label}_{operation.name_lower}")
         for migration in undone
@@ -313,7 +306,7 @@ def _confirm_deletions(undone: list[Migration], only: str | None) -> None:
         if isinstance(operation, CreateModel)
     )
     require_confirmation(
-        f"Undoing {_listed(sorted(names))} deletes from {number} tenants {len(tables)} tables"
+        f"Undoing {_listed(names)} deletes from {tenants.count()} tenants {len(tables)} tables"
         f" ({', '.join(tables)}) with all their rows, and all columns that these migrations have"
         " added. Type yes to continue: ",
         "yes",

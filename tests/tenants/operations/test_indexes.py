@@ -19,7 +19,7 @@ from psycopg.errors import DeadlockDetected
 from tenants.context import connection
 from tenants.models import Tenant
 from tenants.operations import AddIndexConcurrently, RemoveIndexConcurrently
-from tenants.schemas import migrating, provisioning
+from tenants.schemas import fleet, migrating, provisioning
 from tenants.schemas.migrating import AtomicExecutor, migrate_schema
 from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import forget_migration
@@ -98,8 +98,8 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
 
 def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(migrating.time, "sleep", pauses.append)
-    migrated, ends = migrating._migrate, [1, migrating.ATTEMPTS]
+    monkeypatch.setattr(fleet.time, "sleep", pauses.append)
+    migrated, ends = migrating._migrate, [1, 1 + len(fleet.RETRY_PAUSES_SECONDS)]
 
     def ended(*arguments: object) -> dict[str, object]:
         if ends and ends[0]:
@@ -107,16 +107,17 @@ def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPa
             raise OperationalError("deadlock detected") from DeadlockDetected()
         return migrated(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(migrating, "_migrate", ended)
     with as_owner():
         tenant = provisioning.create_tenant(slug="behind")
+        monkeypatch.setattr(migrating, "_migrate", ended)
         forget_migration(tenant)
-        assert (migrate_schema(tenant.schema_name).error, len(pauses)) == ("", 1)
-        pauses.clear()
+        (result,) = fleet.migrate_schemas([tenant.schema_name], {}, parallel=1)
+        assert (result.error, sum(pauses)) == ("", fleet.RETRY_PAUSES_SECONDS[0])
         forget_migration(tenant)
         del ends[0]
-        assert migrate_schema(tenant.schema_name).error.endswith("deadlock detected")
-        assert len(pauses) == migrating.ATTEMPTS - 1
+        (result,) = fleet.migrate_schemas([tenant.schema_name], {}, parallel=1)
+        assert result.error.endswith("deadlock detected")
+        assert not ends[0]
 
 
 def test_every_non_atomic_migration_can_be_repeated() -> None:

@@ -1,4 +1,4 @@
-"""The grace period of a deleted tenant: its commands, its length, and its single end."""
+"""The grace period of a deleted tenant: its length, and its single end."""
 
 import random
 import signal
@@ -39,9 +39,9 @@ delete_tenant(tenant, on_delete=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
-def run(*arguments: str, command: str = "delete_tenant") -> str:
+def suspend(*options: str) -> str:
     out = StringIO()
-    call_command(command, *arguments, stdout=out)
+    call_command("suspend_tenant", "tenant-a", *options, stdout=out)
     return out.getvalue()
 
 
@@ -69,37 +69,26 @@ def assert_gone(tenant: Tenant) -> None:
     assert [event.actor for event in deleted] == ["owner_worker"]
 
 
-def test_commands_delete_after_the_grace_period_and_restore(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", StringIO())
-    with pytest.raises(CommandError, match="pass --yes"):
-        run("tenant-a", "--grace")
-    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
-    output = run("tenant-a", "--grace", "--yes")
-    assert output == "suspended tenant tenant-a: it is deleted after 7 days\n"
+def test_a_deletion_is_cancelled_once(tenant_a: Tenant) -> None:
+    provisioning.request_deletion(tenant_a)
     found = Tenant.objects.get(pk=tenant_a.pk)
     assert (found.state, found.state_before) == ("suspended", "active")
-    with pytest.raises(CommandError, match="to be deleted already"):
-        run("tenant-a", "--grace", "--yes")
-    assert run("tenant-a", "--restore") == "restored tenant tenant-a: it is active\n"
-    with pytest.raises(CommandError, match="is not to be deleted"):
-        run("tenant-a", "--restore")
-    done = OperatorEvent.objects.filter(subject_id=str(tenant_a.pk)).order_by("id")
-    assert [(event.actor_kind, event.action) for event in done] == [
-        ("command", "suspend"),
-        ("command", "restore"),
-    ]
+    with pytest.raises(InvalidTenant, match="to be deleted already"):
+        provisioning.request_deletion(tenant_a)
+    provisioning.restore_tenant(tenant_a)
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+    with pytest.raises(InvalidTenant, match="is not to be deleted"):
+        provisioning.restore_tenant(tenant_a)
 
 
 def test_commands_suspend_and_resume(tenant_a: Tenant) -> None:
     with pytest.raises(CommandError, match="is not suspended"):
-        run("tenant-a", "--resume", command="suspend_tenant")
-    assert "suspended tenant tenant-a" in run("tenant-a", command="suspend_tenant")
+        suspend("--resume")
+    assert "suspended tenant tenant-a" in suspend()
     with pytest.raises(CommandError, match="is not active"):
-        run("tenant-a", command="suspend_tenant")
+        suspend()
     assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
-    assert "is served again" in run("tenant-a", "--resume", command="suspend_tenant")
+    assert "is served again" in suspend("--resume")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
     done = OperatorEvent.objects.filter(subject_id=str(tenant_a.pk)).order_by("id")
     assert [event.action for event in done] == ["suspend", "resume"]
