@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 00a59e9b37e333b09c1988d7a682a62744b98d0d9c6b321ec33812d655df24c5
+// Written by `make typescript` from docs/openapi.yaml, sha256 ae4804e918dcfe91f5674057a9a8890ee2584da49845d3a53913369071e4e248
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -173,6 +173,26 @@ export interface paths {
          * @description Applies the settings of the version to the agent, and creates a new version. Settings that did not exist at the time of the version are unchanged.
          */
         post: operations["restore_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/claude-code/hooks/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Receive an HTTP hook of Claude Code
+         * @description Stores prompts and final replies as a conversation of the agent and the user. The response is empty, so that nothing is added to a prompt. A text that is longer than a message may be is cut.
+         */
+        post: operations["receive_hook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -969,6 +989,26 @@ export interface paths {
          * @description Searches messages with the recall of the pipeline and, if `include` names them, facts by their similarity to the query. Each list has its own scores: a message has the `probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine of 0.18, or 0.1 for the 3 nearest facts, as in a prompt.
          */
         post: operations["search_memories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/memory-tool/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a command of Anthropic's memory tool
+         * @description The files are facts of the agent about the user, with the path as `external_id`. Their earlier versions are kept; a deleted file is a retracted fact, which can be restored. The key needs the scopes `read` and `write`. An error that the language model has to see is a 200 with `is_error`.
+         */
+        post: operations["run_memory_tool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3387,6 +3427,17 @@ export interface components {
          * @enum {string}
          */
         HistoryImportStateEnum: "waiting" | "previewed" | "imported" | "failed";
+        /** @description A hook of Claude Code. Other fields are ignored. */
+        Hook: {
+            /** @description The session, which is the conversation. */
+            session_id: string;
+            /** @description UserPromptSubmit and Stop are stored, others are ignored. */
+            hook_event_name: string;
+            /** @description The user's prompt, of UserPromptSubmit. */
+            prompt?: string;
+            /** @description The final reply, of Stop. */
+            last_assistant_message?: (string | null) | string;
+        };
         /** @description The id of a sender in a channel, and the user that its messages belong to. */
         Identity: {
             /** Format: uuid */
@@ -3647,6 +3698,24 @@ export interface components {
             channels?: {
                 [key: string]: number;
             };
+        };
+        /** @description A call of the memory tool. */
+        MemoryTool: {
+            /** @description Name or id of the agent. */
+            agent: string;
+            /** @description The user. */
+            user_id: string;
+            /** @description The `input` of the `tool_use` block: the command with its parameters. */
+            input: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description The result of a call. */
+        MemoryToolResult: {
+            /** @description The `content` of the `tool_result` block. */
+            content: string;
+            /** @description Its `is_error`. */
+            is_error: boolean;
         };
         /** @description A message, its status and its reply. */
         Message: {
@@ -6556,6 +6625,51 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    receive_hook: {
+        parameters: {
+            query: {
+                /** @description Name or id of the agent. */
+                agent: string;
+                /** @description The user. */
+                user_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Hook"];
+            };
+        };
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     compile_context: {
         parameters: {
             query?: never;
@@ -8806,6 +8920,48 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    run_memory_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryTool"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryToolResult"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];

@@ -3,6 +3,7 @@ import { Agents, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Imports, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
+import { ClaudeCode, MemoryTool } from "./resources/codingAgents.js";
 import { Events, WebhookDeliveries, Webhooks } from "./resources/webhooks.js";
 import { Sender } from "./sending.js";
 
@@ -42,6 +43,8 @@ export class Client {
   readonly users: Users;
   readonly webhookDeliveries: WebhookDeliveries;
   readonly webhooks: Webhooks;
+  readonly claudeCode: ClaudeCode;
+  readonly memoryTool: MemoryTool;
   readonly windows: Windows;
 
   constructor(options: ClientOptions = {}) {
@@ -73,6 +76,8 @@ export class Client {
     this.users = new Users(sender);
     this.webhookDeliveries = new WebhookDeliveries(sender);
     this.webhooks = new Webhooks(sender);
+    this.claudeCode = new ClaudeCode(sender);
+    this.memoryTool = new MemoryTool(sender);
     this.windows = new Windows(sender);
   }
 }

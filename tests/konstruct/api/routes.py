@@ -356,6 +356,24 @@ CASES: dict[tuple[str, str], Case] = {
     ("history-import-detail", "GET"): Case(
         lambda seed: f"{V1}imports/{seed.history_import}/", messages=3
     ),
+    ("memory-tool", "POST"): Case(
+        at("memory-tool/"),
+        messages=4,
+        body=lambda seed: {
+            "agent": ada(seed),
+            "user_id": "maria",
+            "input": {"command": "view", "path": "/memories"},
+        },
+    ),
+    ("claude-code-hooks", "POST"): Case(
+        at("claude-code/hooks/", agent=ada, user_id=lambda seed: "maria"),
+        messages=11,
+        body=lambda seed: {
+            "session_id": "s1",
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "Add a basket",
+        },
+    ),
     ("events", "GET"): Case(at("events/"), messages=6),
     ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
     ("webhook-list", "POST"): Case(

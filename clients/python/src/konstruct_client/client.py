@@ -12,6 +12,7 @@ from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
 from konstruct_client.resources.agents import Agents, Context, Questions, Sessions
+from konstruct_client.resources.coding_agents import ClaudeCode, MemoryTool
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
 from konstruct_client.resources.messages import (
     Conversations,
@@ -35,6 +36,7 @@ class Resources(Generic[S]):
 
     def __init__(self, sender: S) -> None:
         self.agents = Agents(sender)
+        self.claude_code = ClaudeCode(sender)
         self.context = Context(sender)
         self.conversations = Conversations(sender)
         self.erasures = Erasures(sender)
@@ -46,6 +48,7 @@ class Resources(Generic[S]):
         self.identities = Identities(sender)
         self.imports = Imports(sender)
         self.memories = Memories(sender)
+        self.memory_tool = MemoryTool(sender)
         self.messages = Messages(sender)
         self.questions = Questions(sender)
         self.sessions = Sessions(sender)

@@ -1115,6 +1115,15 @@ class Memory(TypedDict):
     """The score of each channel before its weight; with explain."""
 
 
+class MemoryToolResult(TypedDict):
+    """The result of a call."""
+
+    content: str
+    """The `content` of the `tool_result` block."""
+    is_error: bool
+    """Its `is_error`."""
+
+
 class Message(TypedDict):
     """A message, its status and its reply."""
 
