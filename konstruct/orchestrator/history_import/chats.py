@@ -114,7 +114,7 @@ _MEDIA: Final = (
     re.compile(r"<([^<>\n]{1,40})>"),
 )
 _IOS_OMITTED: Final = re.compile(r"([\w ]{3,30}) (?:omitted|weggelassen|omitid[oa]|omise?)")
-_EDITED: Final = re.compile(r" *(?:\u200e<[^<>\n]{5,60}>|<This message was edited>)$")
+_EDITED: Final = re.compile(r"(?:\u200e<[^<>\n]{5,60}>|<This message was edited>)$")
 ORDERS: Final = {"dmy": (0, 1, 2), "mdy": (1, 0, 2), "ymd": (2, 1, 0)}
 
 
@@ -219,7 +219,7 @@ def _whatsapp_message(
         return Problem(place, "a message of WhatsApp itself")
     author, text = said[1] or said[3], said[2] or ""
     is_marked = text.startswith("\u200e")
-    text = _EDITED.sub("", text.strip(MARKS)) or text.strip(MARKS)
+    text = _EDITED.sub("", text.strip(MARKS)).rstrip(" ") or text.strip(MARKS)
     media: tuple[str, ...] = ()
     patterns = (*_MEDIA, _IOS_OMITTED) if is_marked else _MEDIA
     head, _, caption = text.partition("\n")

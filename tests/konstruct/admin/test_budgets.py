@@ -43,6 +43,7 @@ PAGES = {
     "restore_agent": ("agents/{agent}/versions/1/restore/", 9),
     "try_agent": ("agents/{agent}/try/", 12),
     "slack_connect": ("slack/connect/", 7),
+    "import_history": ("imports/", 7),
     "invite_person": ("team/{person}/invite/", 8),
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
@@ -54,6 +55,7 @@ PAGES = {
 SESSION_PAGES = {"session"}
 WITHOUT_A_GET = {
     "decide_fact",
+    "confirm_import",
     "clear_window",
     "clear_session",
     "ask_questions",
