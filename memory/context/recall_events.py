@@ -30,6 +30,14 @@ NO_ID: Final = UUID(int=0)
 # Instead of a segment: the memories of the event, one a line.
 MEMORIES: Final = None
 SCORES: Final = ("score", "probability", "gate_value")
+# Stored events have the positions of these names: append new ones.
+CHANNELS: Final = (
+    *("cosine", "lexical", "coverage", "subject", "words", "time", "unknown", "gap", "mean_cosine"),
+    *("unknown_name", "anonymous", "scarcity", "session", "previous", "following", "fact"),
+)
+# A channel is a number below about 10, of which two digits are shown.
+_MAX_CHANNEL: Final = float(np.finfo(np.float16).max)
+
 
 # The messages, and the facts with all their versions.
 _COLUMNS: Final = (
@@ -288,10 +296,22 @@ class _Packer:
 
 
 def _pack_scores(found: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the names of the channels of memories, and a row of numbers for each memory."""
+    """Return the scores and channels of memories. A channel with one value is stored once."""
+    scores = [[hit.get(name) for name in SCORES] for hit in found]
     names = list(dict.fromkeys(chain.from_iterable(hit.get("channels", {}) for hit in found)))
-    rows = [[*map(hit.get, SCORES), *map(hit.get("channels", {}).get, names)] for hit in found]
-    return [names, np.array(rows, np.float64).astype("<f4").tobytes()]
+    channels = [[hit.get("channels", {}).get(name) for name in names] for hit in found]
+    columns = np.array(channels, np.float64).reshape(len(found), len(names)).T
+    half = np.clip(columns, -_MAX_CHANNEL, _MAX_CHANNEL).astype("<f2")
+    stored = [column[:1] if _is_constant(column) else column for column in half]
+    return [
+        np.array(scores, np.float64).astype("<f4").tobytes(),
+        [CHANNELS.index(name) if name in CHANNELS else name for name in names],
+        [column.tobytes() for column in stored],
+    ]
+
+
+def _is_constant(column: "np.ndarray[Any, Any]") -> bool:
+    return len(column) > 0 and len({value.tobytes() for value in column}) == 1
 
 
 def _digest(text: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import ormsgpack
 
 from memory.conf import ERASED_PART
-from memory.context.recall_events import MEMORIES, NO_ID, SCORES, SourceRows
+from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, SCORES, SourceRows
 from memory.context.segments import Segment, join
 from memory.models import RecallEvent, RecallExclusion
 from memory.recall.service import unknown_languages
@@ -188,19 +188,22 @@ class _Reader:
 
 
 def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
-    names, numbers = packed
-    rows = np.frombuffer(numbers, "<f4").reshape(count, len(SCORES) + len(names))
-    known = [
-        [None if math.isnan(value) else float(f"{value:.7g}") for value in row] for row in rows
-    ]
+    scores, numbers, columns = packed
+    names = [CHANNELS[name] if isinstance(name, int) else name for name in numbers]
+    rows = np.frombuffer(scores, "<f4").reshape(count, len(SCORES))
+    values = [np.resize(np.frombuffer(column, "<f2"), count) for column in columns]
     return [
         {
-            **dict(zip(SCORES, row, strict=False)),
+            **{name: _number(value, 7) for name, value in zip(SCORES, row, strict=True)},
             "channels": {
-                name: value
-                for name, value in zip(names, row[len(SCORES) :], strict=True)
-                if value is not None
+                name: _number(column[number], 4)
+                for name, column in zip(names, values, strict=True)
+                if not math.isnan(column[number])
             },
         }
-        for row in known
+        for number, row in enumerate(rows)
     ]
+
+
+def _number(value: Any, digits: int) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.{digits}g}")
