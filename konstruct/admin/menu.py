@@ -32,6 +32,7 @@ TENANT_MENU = (
         _("Settings"),
         (
             (_("Team"), "badge", "auth.user"),
+            (_("Language models"), "neurology", "orchestrator.languagemodel"),
             (_("API keys"), "key", "api.apikey"),
             (_("Retention"), "auto_delete", "audit.retentionrule"),
             (_("Notifications"), "notifications", "outbox.subscription"),

@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from konstruct.api.resources.agents import agents, dry_runs
+from konstruct.api.resources.agents import agents, dry_runs, language_models
 from konstruct.api.resources.memory import (
     conversations,
     exclusions,
@@ -36,6 +36,7 @@ for prefix, viewset, basename in (
     ("facts", facts.FactViewSet, "fact"),
     ("imports", imports.HistoryImportViewSet, "history-import"),
     ("identities", identities.IdentityViewSet, "identity"),
+    ("language-models", language_models.LanguageModelViewSet, "language-model"),
     ("memories", search.MemoryViewSet, "memory"),
     ("messages/<uuid:message_id>/exclusions", exclusions.ExclusionViewSet, "exclusion"),
     ("recall-events", recall_events.RecallEventViewSet, "recall-event"),

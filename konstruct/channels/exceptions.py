@@ -29,7 +29,3 @@ class PostGone(ChannelError):
 
 class InstallationInvalid(ChannelError):
     """A workspace cannot be connected; the message has the reason."""
-
-
-class TokenUnreadable(ChannelError):
-    """A token was encrypted for another place, or with a key that is not configured."""

@@ -21,14 +21,14 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from konstruct.channels import notifications
-from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable, TokenUnreadable
-from konstruct.channels.outgoing import check_url, post
-from konstruct.channels.slack.installations import decrypt, encrypt
+from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
 from konstruct.orchestrator.models import ToolCall
+from konstruct.outgoing import AddressRefused, check_url, post
 from memory.arguments import text_argument
 from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.context import required_tenant_id
+from tenants.encryption import decrypt, encrypt
 from tenants.jobs import Lease
 from tenants.outbox.models import (
     NOTIFICATIONS,
@@ -59,11 +59,11 @@ def check_address(url: str) -> None:
     """Refuse a URL that no event can be sent to.
 
     Raises:
-        ChannelRefused: as `check_url`; or the deployment has no keys for the secrets of webhooks.
+        AddressRefused: as `check_url`; or the deployment has no keys for the secrets of webhooks.
     """
     check_url(url)
     if not settings.CHANNEL_TOKEN_KEYS:
-        raise ChannelRefused(
+        raise AddressRefused(
             "This deployment cannot keep secrets of webhooks: its operator has to set"
             " CHANNEL_TOKEN_KEYS."
         )
@@ -92,7 +92,7 @@ def create_webhook(
         The webhook, and its secret, which is shown once.
 
     Raises:
-        ChannelRefused: the URL is refused.
+        AddressRefused: the URL is refused.
         InvalidArgument: the description cannot be stored.
     """
     check_address(url)
@@ -129,7 +129,7 @@ def rotate_secret(webhook_id: UUID) -> tuple[Subscription, str]:
 def reencrypt_secrets() -> int:
     """Encrypt the secrets of the current tenant's webhooks with the first key; return their number.
 
-    Raises TokenUnreadable, and then changes nothing.
+    Raises SecretUnreadable, and then changes nothing.
     """
     with transaction.atomic():
         rows = list(webhooks().select_for_update())
@@ -173,7 +173,7 @@ def _send(lease: Lease) -> None:
             is_sent = _post(lease, delivery)
         else:
             is_sent = notifications.send(delivery, is_repeated=lease.token > 1)
-    except ChannelRefused as error:
+    except (AddressRefused, ChannelRefused) as error:
         raise ReceiverRefused(str(error)) from error
     with lease.transaction():
         if is_sent:
@@ -256,14 +256,8 @@ def _new_secret() -> str:
 
 
 def _encrypt(webhook: Subscription, secret: str) -> str:
-    return encrypt(secret, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
+    return encrypt(secret, tenant_id=required_tenant_id(), place=f"webhook {webhook.pk}")
 
 
 def _decrypt(webhook: Subscription, encrypted: str) -> str:
-    try:
-        return decrypt(encrypted, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
-    except TokenUnreadable:
-        raise TokenUnreadable(
-            f"The secret of {webhook.url} cannot be read with any of CHANNEL_TOKEN_KEYS: add the"
-            " key that encrypted it, or rotate the secret."
-        ) from None
+    return decrypt(encrypted, tenant_id=required_tenant_id(), place=f"webhook {webhook.pk}")

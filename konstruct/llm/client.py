@@ -38,11 +38,13 @@ from konstruct.llm.exceptions import (
 )
 from konstruct.llm.responder import BuiltInResponder
 from konstruct.llm.transport import MAX_REPLY_CHARACTERS, AnswerBody, Transport
+from konstruct.outgoing import AddressRefused, check_url
 from tenants import traces
 from tenants.context import current_tenant_id, release_connections
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import LimitedValues, counter, histogram
+from tenants.redaction import HIDDEN
 
 if TYPE_CHECKING:
     import openai
@@ -60,6 +62,8 @@ UNKNOWN_PATH_STATUSES: Final = frozenset({404, 405})
 # The tenant of requests without a tenant, for FairShares.
 NO_TENANT: Final = UUID(int=0)
 
+# The endpoint of tenants' own language models in metrics and traces.
+OF_TENANT: Final = "tenant"
 # Hosts of language models in metrics: at most ten.
 _hosts = LimitedValues(10)
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
@@ -107,15 +111,19 @@ class HttpLanguageModel:
     sleep: Callable[[float], None] = time.sleep
     shares: FairShares | None = None
     """The limit of parallel requests of this process to the server. None: no limit."""
+    is_guarded: bool = False
+    """Whether a tenant chose the URL: it reaches only public addresses and allowed hosts."""
+    max_attempts: int | None = None
+    """None: MAX_ATTEMPTS."""
 
     @property
     def host(self) -> str:
         """Host and port of the server, without credentials: the endpoint in metrics."""
-        return completions.host_of(self.url)
+        return OF_TENANT if self.is_guarded else completions.host_of(self.url)
 
     @release_connections()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
-        """Return the answer, after up to MAX_ATTEMPTS attempts.
+        """Return the answer, after up to `max_attempts` attempts.
 
         Do not call it in a transaction: the thread returns its pooled database connections while it
         waits.
@@ -131,6 +139,7 @@ class HttpLanguageModel:
             LLMRefused: the server refused the request.
             LLMReplyInvalid: the answer has neither text nor tool calls.
         """
+        max_attempts = self.max_attempts or MAX_ATTEMPTS
         begun_at = started_at = time.monotonic()
         deadline = begun_at + self.timeout
         has_text = False
@@ -144,7 +153,7 @@ class HttpLanguageModel:
             with release_connections():
                 pass  # on_text may have taken some
 
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        for attempt in range(1, max_attempts + 1):
             started_at, outcome = time.monotonic(), "interrupted"
             try:
                 with (
@@ -169,7 +178,7 @@ class HttpLanguageModel:
                 is_late = (
                     seconds > min(self.timeout, MAX_RETRY_SECONDS) or pause > MAX_PAUSE_SECONDS
                 )
-                if has_text or is_late or attempt == MAX_ATTEMPTS or not error.is_retryable:
+                if has_text or is_late or attempt == max_attempts or not error.is_retryable:
                     raise
                 logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
             else:
@@ -198,6 +207,11 @@ class HttpLanguageModel:
     def _ask(
         self, request: CompletionRequest, on_text: OnText | None, deadline: float
     ) -> Completion:
+        if self.is_guarded:
+            try:
+                check_url(self.url)
+            except AddressRefused as error:
+                raise _refused_address(error) from error
         # Errors contain the address, and must not contain credentials.
         url, _ = completions.split_credentials(self.url)
         *others, last = completions.endpoints(url, self.api, known_api=_known_apis.get(url))
@@ -213,7 +227,7 @@ class HttpLanguageModel:
         try:
             completion = completions.read_completion(data, with_calls=request.accepts_calls)
         except LLMReplyInvalid as error:
-            error.detail = f"The server sent {request.excerpt(str(data))!r}. {error.detail}"
+            error.detail = f"The server sent {self._excerpt(request, str(data))!r}. {error.detail}"
             raise
         if len(completion.text) > MAX_REPLY_CHARACTERS:
             raise LLMReplyTooLong(f"{len(completion.text):,} characters", MAX_REPLY_CHARACTERS)
@@ -251,7 +265,7 @@ class HttpLanguageModel:
             authorization = f"Basic {b64encode(credentials.encode()).decode()}"
         connect_by = min(deadline, time.monotonic() + CONNECT_SECONDS)
         try:
-            with _client(os.getpid()).post(
+            with _client(os.getpid(), self.is_guarded).post(
                 endpoint.url,
                 body=payload,
                 options={
@@ -274,28 +288,56 @@ class HttpLanguageModel:
                     if isinstance(event, dict) and (error := event.get("error")):
                         raise LLMUnavailable(
                             "The language model's answer broke off.",
-                            detail=f"{endpoint.url} sent {request.excerpt(str(error))!r}.",
+                            detail=f"{endpoint.url} sent {self._excerpt(request, str(error))!r}.",
                         )
                     yield True, event
         except openai.APIStatusError as error:
-            raise _status_error(endpoint, request, error.response) from None
+            raise self._status_error(endpoint, request, error.response) from None
         except (
             *(openai.APIConnectionError, httpcore.TimeoutException),
             *(httpcore.NetworkError, httpcore.ProtocolError),
         ) as error:
+            if isinstance(error.__cause__, AddressRefused):
+                raise _refused_address(error.__cause__) from None
             if time.monotonic() >= deadline:
                 raise self._timeout() from None
-            reason = request.excerpt(str(error.__cause__ or error))
+            reason = self._excerpt(request, str(error.__cause__ or error))
             raise LLMUnavailable(
                 "The language model cannot be reached.",
-                detail=f"{endpoint.url}: {reason}. Is LLM_POOL_URL right, and is it running?",
+                detail=f"{endpoint.url}: {reason}. Is {self._setting} right, and is it running?",
             ) from None
         except (ValueError, RecursionError) as error:
-            excerpt = request.excerpt(getattr(error, "doc", "") or "no UTF-8")
+            excerpt = self._excerpt(request, getattr(error, "doc", "") or "no UTF-8")
             raise LLMReplyInvalid(
                 "The language model's answer cannot be read: it is not JSON.",
                 detail=f"{endpoint.url} answered {excerpt!r}.",
             ) from None
+
+    def _status_error(
+        self, endpoint: Endpoint, request: CompletionRequest, answer: httpx.Response
+    ) -> LLMError:
+        status = answer.status_code
+        excerpt = self._excerpt(request, answer.content.decode("utf-8", "replace"))
+        detail = f"{endpoint.url} answered {status}: {excerpt!r}."
+        if status in RETRIED_STATUSES:
+            return LLMUnavailable(
+                f"The language model is not available now (HTTP {status}).",
+                retry_after=completions.retry_after_seconds(answer.headers.get("Retry-After")),
+                detail=detail,
+            )
+        return LLMRefused(
+            f"The language model refused the request (HTTP {status}). Check the agent's model.",
+            status=status,
+            detail=f"{detail} Check {self._setting}, its API and key, and the agent's model.",
+        )
+
+    def _excerpt(self, request: CompletionRequest, text: str) -> str:
+        """Return the beginning of a server's text, without words of the prompt and the key."""
+        return request.excerpt(text.replace(self.key, HIDDEN) if self.key else text)
+
+    @property
+    def _setting(self) -> str:
+        return "the address of the tenant's language model" if self.is_guarded else "LLM_POOL_URL"
 
     def _timeout(self) -> LLMTimeout:
         return LLMTimeout(
@@ -329,28 +371,13 @@ def _shares(url: str, max_concurrent: int) -> FairShares | None:
     return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
 
 
-def _status_error(
-    endpoint: Endpoint, request: CompletionRequest, answer: httpx.Response
-) -> LLMError:
-    status = answer.status_code
-    excerpt = request.excerpt(answer.content.decode("utf-8", "replace"))
-    detail = f"{endpoint.url} answered {status}: {excerpt!r}."
-    if status in RETRIED_STATUSES:
-        return LLMUnavailable(
-            f"The language model is not available now (HTTP {status}).",
-            retry_after=completions.retry_after_seconds(answer.headers.get("Retry-After")),
-            detail=detail,
-        )
-    return LLMRefused(
-        f"The language model refused the request (HTTP {status}). Check the agent's model.",
-        status=status,
-        detail=f"{detail} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's model.",
-    )
+def _refused_address(error: AddressRefused) -> LLMRefused:
+    return LLMRefused(f"The language model's address is refused: {error}")
 
 
 @Once
-def _client(process_id: int) -> "openai.OpenAI":
-    """Return the client of this process, which is created on first use. Threads share it.
+def _client(process_id: int, is_guarded: bool) -> "openai.OpenAI":
+    """Return a client of this process, which is created on first use. Threads share it.
 
     The import takes a second and 25 MB. A forked process creates its own.
     """
@@ -362,5 +389,5 @@ def _client(process_id: int) -> "openai.OpenAI":
         api_key="unused",
         base_url="http://unused",
         max_retries=0,
-        http_client=httpx.Client(transport=Transport()),
+        http_client=httpx.Client(transport=Transport(is_guarded=is_guarded)),
     )

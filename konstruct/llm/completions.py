@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -64,6 +65,12 @@ class Completion:
     """Why the answer ended: "length" (cut at a limit), "content_filter" or "stop"."""
     requests: int = 1
     """The number of requests that were sent, with failed ones."""
+    model: str = ""
+    """Name of the model that answered. "": it is not metered."""
+    endpoint: str = ""
+    """Host and port of its server."""
+    cost: Decimal = Decimal(0)
+    """What all calls for it cost, with failed ones, by the prices at their time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Errors of the language model's client."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from tenants.exceptions import KonstructError
 
@@ -20,6 +21,8 @@ class LLMError(KonstructError):
     """The number of requests that were sent, with retries."""
     usage: Mapping[str, int] | None = None
     """Numbers of tokens of an answer that cannot be used, if the server has reported them."""
+    cost = Decimal(0)
+    """What all calls cost, by the prices at their time."""
 
     def __init__(
         self,

@@ -1,15 +1,7 @@
-"""HTTP requests that end at a deadline, and answers of a limited size.
+"""HTTP requests that end at a deadline, and answers of a limited size."""
 
-The timeouts of httpx are for each read, so a server that sends a byte from time to time could hold
-a thread for hours. Here the timeouts of a request are times of `time.monotonic`: each operation of
-its connection gets the time that is left. The lookup of a host's name has no timeout, so a
-connection is opened in another thread.
-"""
-
-import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from typing import Any, Final
 
@@ -17,6 +9,7 @@ import httpcore
 import httpx
 
 from konstruct.llm.exceptions import LLMReplyTooLong
+from konstruct.outgoing import Network, PublicNetwork
 
 # The maximum length of an answer. Of a longer one only the beginning is read.
 MAX_REPLY_CHARACTERS: Final = 65_536
@@ -24,8 +17,6 @@ MAX_REPLY_CHARACTERS: Final = 65_536
 BYTES_PER_CHARACTER: Final = 12
 BYTES_PER_STREAMED_CHARACTER: Final = 512
 OVERHEAD_BYTES: Final = 64 * 1024
-# A request is written in parts of this size, each in the time that is left.
-WRITE_BYTES: Final = 16 * 1024
 # Further headers, such as those that openai's SDK reads from the environment, are not sent.
 SENT_HEADERS: Final = (
     *("Host", "User-Agent", "Authorization", "Accept", "Content-Type", "Content-Length"),
@@ -36,18 +27,22 @@ class Transport(httpx.BaseTransport):
     """Sends the requests of an `httpx.Client`. Their timeouts are times of `time.monotonic`.
 
     The proxies are those of the environment, as httpx has them.
+
+    Args:
+        is_guarded: connect only to public addresses and allowed hosts, and without a proxy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_guarded: bool = False) -> None:
         options: dict[str, Any] = {
             "ssl_context": httpx.create_ssl_context(),
             "max_connections": None,
             "max_keepalive_connections": 20,
             "keepalive_expiry": 5.0,
-            "network_backend": Network(),
+            "network_backend": PublicNetwork() if is_guarded else Network(),
         }
         self._pools = {"": httpcore.ConnectionPool(**options)}
-        for scheme, url in urllib.request.getproxies().items():
+        proxies = {} if is_guarded else urllib.request.getproxies()
+        for scheme, url in proxies.items():
             if scheme in ("http", "https"):
                 proxy = httpx.Proxy(url if "://" in url else f"http://{url}")
                 self._pools[scheme] = httpcore.HTTPProxy(
@@ -116,62 +111,3 @@ class AnswerBody(httpx.SyncByteStream):
     def close(self) -> None:
         """Close the answer, and its connection if the body was not read to its end."""
         self._answer.close()
-
-
-class Network(httpcore.SyncBackend):
-    """Opens connections. All timeouts are times of `time.monotonic`."""
-
-    def connect_tcp(
-        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
-    ) -> httpcore.NetworkStream:
-        seconds = _seconds_until(timeout)
-        executor = ThreadPoolExecutor(1, "connect")
-        opening = executor.submit(self.open, host, port, seconds, *args, **options)
-        executor.shutdown(wait=False)
-        try:
-            return _Connection(opening.result(seconds))
-        except TimeoutError:
-            opening.add_done_callback(_close)
-            raise httpcore.ConnectTimeout("timed out") from None
-
-    def open(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.NetworkStream:
-        """Open a connection, with a timeout in seconds. It runs in a separate thread."""
-        return super().connect_tcp(host, port, *args, **options)
-
-
-def _close(opening: Future[httpcore.NetworkStream]) -> None:
-    """Close a connection that was opened too late."""
-    if opening.exception() is None:
-        opening.result().close()
-
-
-class _Connection(httpcore.NetworkStream):
-    """A connection. All timeouts are times of `time.monotonic`."""
-
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
-        self._stream = stream
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _seconds_until(timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), WRITE_BYTES):
-            self._stream.write(buffer[start : start + WRITE_BYTES], _seconds_until(timeout))
-
-    def start_tls(self, ssl_context: Any, server_hostname: Any = None, timeout: Any = None) -> Any:
-        seconds = max(0.001, timeout - time.monotonic())  # it closes the connection if it fails
-        return _Connection(self._stream.start_tls(ssl_context, server_hostname, seconds))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _seconds_until(deadline: float | None) -> float:
-    """Return the time that is left. Raises httpcore.ReadTimeout if there is none."""
-    seconds = (deadline or 0.0) - time.monotonic()
-    if seconds <= 0:
-        raise httpcore.ReadTimeout("timed out")
-    return seconds

@@ -20,7 +20,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Extract, Left, TruncDate
 from django.utils import timezone
 
-from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator import language_models, metering, runner
 from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, Role
 from memory.recall.service import known_languages
@@ -148,7 +148,7 @@ def activity(
     if not channel:
         _add_extraction(every, agent_id)
     for day in every.values():
-        day.cost += runner.cost(day.prompt_tokens, day.completion_tokens)
+        day.cost += language_models.cost(day.prompt_tokens, day.completion_tokens)
     return Activity(every, is_complete)
 
 

@@ -1,6 +1,7 @@
 """Dry runs: the reply that a channel would send to a first message, without storing anything.
 
-Saved questions are asked again, by a dry run, after each change of their agent.
+Saved questions are asked again, by a dry run, after each change of their agent. A language model is
+tested by requests whose answers are not stored.
 
 Rules for people and other agents, the prompt and the tools are those of the pipeline. Tools,
 handovers and escalations are described and not carried out. The meter counts the calls of the
@@ -9,15 +10,19 @@ language model.
 
 import json
 import logging
+import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db.models import Max
 from django.utils import timezone
 
+from konstruct.llm.completions import Completion, CompletionRequest, OnText
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator import runner, tool_calls, usage
 from konstruct.orchestrator.agents import QUESTIONS
@@ -26,7 +31,14 @@ from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.extraction.fact_requests import request_slot
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.models import (
+    Agent,
+    AgentVersion,
+    LanguageModel,
+    ModelTier,
+    QuestionAnswer,
+    SavedQuestion,
+)
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import build_prompt, gather_context
 from konstruct.orchestrator.tool_catalog import tool_descriptions
@@ -285,3 +297,88 @@ def _sources(run: DryRun) -> tuple[list[UUID], int]:
     turn_ids = (turn.get("message_id") for turn in gathered.session_messages)
     message_ids = recalled_ids | of_facts | {UUID(pk) for pk in turn_ids if pk}
     return sorted(message_ids), len(recalled_ids) + len(gathered.facts)
+
+
+# --- Tests of language models ---------------------------------------------------------------------
+
+_TOOL: Final = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Returns the weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}
+_FORM: Final = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "sum",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"result": {"type": "integer"}},
+            "required": ["result"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@dataclass
+class LanguageModelTest:
+    """What a language model can do, and how long it takes."""
+
+    problem: str = ""
+    """Why it did not answer at all; "": it answered."""
+    first_text_seconds: float | None = None
+    """Until the first text; None: it does not stream."""
+    seconds: float | None = None
+    """Until the whole answer; None: there was none."""
+    streams: bool = False
+    calls_tools: bool = False
+    follows_schema: bool = False
+
+
+def measure_language_model(model: LanguageModel) -> LanguageModelTest:
+    """Ask a language model for a text, a tool call and an answer in a JSON schema.
+
+    The calls are metered. Do not call it in a transaction: it takes up to the model's timeout.
+
+    Raises:
+        Busy: the tenant has the maximum number of requests to language models.
+        QuotaExceeded: the tenant has no tokens left.
+    """
+    usage.require_room(usage.MODEL_CALL_QUOTAS)
+    test = LanguageModelTest()
+    begun_at = time.monotonic()
+    deadline = begun_at + min(model.timeout_seconds or settings.LLM_TIMEOUT, settings.LLM_TIMEOUT)
+
+    def ask(content: str, on_text: OnText | None = None, **more: Any) -> Completion:
+        messages = [{"role": "user", "content": content}]
+        request = CompletionRequest(messages, model="", tier=ModelTier.FAST, **more)
+        timeout = max(deadline - time.monotonic(), runner.MIN_SECONDS)
+        meter = {"purpose": "test"}
+        return runner.call(model, request, meter, on_text, timeout=timeout, max_attempts=1)
+
+    def note_first_text(piece: str) -> None:
+        test.first_text_seconds = test.first_text_seconds or time.monotonic() - begun_at
+
+    with request_slot():
+        try:
+            ask("Answer with the word OK.", note_first_text)
+        except LLMError as error:
+            test.problem = str(error)
+            return test
+        test.seconds = time.monotonic() - begun_at
+        test.streams = test.first_text_seconds is not None
+        with suppress(LLMError):
+            calls = ask("Call get_weather for Rome.", tools=[_TOOL]).requested
+            test.calls_tools = any(call.name == "get_weather" for call in calls)
+        with suppress(LLMError, ValueError):
+            answer = json.loads(ask("Add two and two.", options={"response_format": _FORM}).text)
+            test.follows_schema = isinstance(answer, dict) and type(answer.get("result")) is int
+    return test

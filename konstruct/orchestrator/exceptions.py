@@ -26,6 +26,12 @@ class AgentNameTaken(AgentInvalid):
     """Another agent of this tenant has the name."""
 
 
+class LanguageModelInvalid(KonstructError):
+    """A field of a language model is invalid. `fields` has the messages by field."""
+
+    fields: Mapping[str, Sequence[str]] = {}
+
+
 class TooManyQuestions(KonstructError):
     """The agent has the maximum number of saved questions."""
 

@@ -4,7 +4,7 @@
 of the tenant's days.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -45,6 +45,8 @@ class Usage:
     day: date
     agent_id: UUID | None
     purpose: str
+    language_model: str
+    """Name of the tenant's language model; "": the deployment's."""
     model: str
     calls: int = 0
     """All calls, with unknown ones."""
@@ -56,7 +58,7 @@ class Usage:
     cost: Decimal = Decimal(0)
 
 
-_GROUP: Final = ("day", "agent_id", "purpose", "model")
+_GROUP: Final = ("day", "agent_id", "purpose", "language_model", "model")
 
 
 def usage(
@@ -96,6 +98,15 @@ def usage(
 def midnight() -> datetime:
     """Return the beginning of today (UTC)."""
     return timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def model_tokens_today(names: Sequence[str]) -> dict[str, int]:
+    """Return the tokens of today (UTC) of the tenant's language models by their names."""
+    calls = ModelCall.objects.filter(created_at__gte=midnight(), language_model__in=names)
+    sums = calls.values("language_model").annotate(
+        tokens=Sum(F("prompt_tokens") + F("completion_tokens"))
+    )
+    return dict(sums.order_by().values_list("language_model", "tokens"))
 
 
 def tokens_today(agent_id: UUID, purpose: str) -> int:

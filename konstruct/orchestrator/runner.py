@@ -4,10 +4,12 @@
 changes the replies of all agents.
 
 The meter: each call is recorded before it is sent, and its outcome afterwards, with one statement
-each. If the process is killed in between, the outcome is unknown. Prices are those of the settings
-at the time of the call.
+each. If the process is killed in between, the outcome is unknown. Prices are those of
+the language model at the time of the call.
 """
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -18,19 +20,23 @@ from django.conf import settings
 
 from konstruct.llm import completions
 from konstruct.llm.client import language_model
-from konstruct.llm.completions import Completion, CompletionRequest
+from konstruct.llm.completions import Completion, CompletionRequest, OnText
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
-from konstruct.orchestrator import builder
+from konstruct.orchestrator import builder, language_models
 from konstruct.orchestrator.builder import AgentForReply, limited_options
-from konstruct.orchestrator.models import CallOutcome, ModelCall
+from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall
 from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
 from tenants.context import current_tenant_id, execute
-from tenants.exceptions import reason_of
+from tenants.exceptions import detail_of, reason_of
+
+logger = logging.getLogger(__name__)
 
 REPLY: Final = "reply"
+# With less time left, no further language model is called.
+MIN_SECONDS: Final = 1.0
 # The purposes of calls.
-PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again")
+PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again", "test")
 # Records the outcome of a call once, and counts the call with it.
 _RECORD: Final = """
 WITH finished AS (
@@ -51,9 +57,9 @@ _FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
 
 
 def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Return the agent's answer to the message, by the language model of the settings.
+    """Return the agent's answer to the message, by its language models (`language_models`).
 
-    The call is metered, except calls of the built-in responder.
+    Each call is metered, except calls of the built-in responder.
 
     Args:
         msg: the message; its `content` is the user's text.
@@ -79,48 +85,98 @@ def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None
         may_call=asked.may_call,
         options=limited_options(agent, asked.options),
     )
-    completion = _ask(request, asked, agent)
+    completion = _ask(request, asked)
     if asked.on_completion is not None:
         asked.on_completion(completion)
     return completion.text
 
 
-def _ask(request: CompletionRequest, asked: AgentForReply, agent: Any) -> Completion:
-    """Ask the language model, and record the call with its outcome.
+def _ask(request: CompletionRequest, asked: AgentForReply) -> Completion:
+    """Ask the language models of the agent in turn, until one answers.
 
-    Call it outside of a transaction, so that a rollback does not remove the record.
+    Each has one attempt and at most half of the time that is left, but the last one has the usual
+    number of attempts and all of the time. After the first text there is no further model. If all
+    fail, a temporary error is raised rather than another one, so that the job is retried.
+
+    Call it outside of a transaction, so that a rollback does not remove the records.
     """
-    if not settings.LLM_POOL_URL or current_tenant_id() is None:
+    chain = language_models.chain_of(asked) if current_tenant_id() is not None else []
+    if not chain:
         return language_model(asked.timeout).complete(request, asked.on_text)
-    fields = {
-        "model": agent.model or settings.LLM_MODEL or agent.model_tier,
-        "endpoint": completions.host_of(settings.LLM_POOL_URL),
-        "purpose": REPLY,
-        **asked.meter,
-    }
-    call_id = ModelCall.objects.create(**fields).pk
+    chain = language_models.without_exhausted(chain)
+    seconds = min(asked.timeout or settings.LLM_TIMEOUT, settings.LLM_TIMEOUT)
+    deadline, spent, has_text = time.monotonic() + seconds, Decimal(0), False
+
+    def send(piece: str) -> None:
+        nonlocal has_text
+        has_text = True
+        asked.on_text(piece)  # type: ignore[misc]
+
+    on_text = asked.on_text and send
+    errors: list[LLMError] = []
+    for model in chain:
+        is_last = model is chain[-1]
+        try:
+            answer = call(
+                model, request, asked.meter, on_text,
+                timeout=seconds if is_last else seconds / 2, max_attempts=None if is_last else 1,
+            )  # fmt: skip
+            return replace(answer, cost=spent + answer.cost)
+        except LLMError as error:
+            language_models.record_failure(model, error)
+            errors.append(error)
+            spent += error.cost
+            seconds = deadline - time.monotonic()
+            if is_last or has_text or seconds < MIN_SECONDS:
+                break
+            logger.warning("A language model failed: %s", detail_of(error))
+    raised = next(filter(language_models.is_temporary, errors), errors[-1])
+    raised.cost = spent
+    raise raised
+
+
+def call(
+    model: LanguageModel,
+    request: CompletionRequest,
+    meter: Mapping[str, Any],
+    on_text: OnText | None,
+    *,
+    timeout: float,
+    max_attempts: int | None = None,
+) -> Completion:
+    """Ask one language model, and record the call with its outcome. Call it in no transaction.
+
+    Args:
+        model: the model.
+        request: the request. Its model is used if the language model has no name of a model.
+        meter: further values of the row of `ModelCall`.
+        on_text: as in `HttpLanguageModel.complete`.
+        timeout: seconds, at most the model's.
+        max_attempts: the maximum number of requests; None: the usual one.
+
+    Raises:
+        LLMError: it gives no usable answer.
+    """
+    values = language_models.described(model, request.model, request.tier)
+    call_id = ModelCall.objects.create(**{"purpose": REPLY, **values, **meter}).pk
     answer: Completion | LLMError | None = None
-    outcome, reason = CallOutcome.FAILED, ""
+    outcome, reason, price = CallOutcome.FAILED, "", Decimal(0)
     try:
-        answer = language_model(asked.timeout).complete(request, asked.on_text)
+        client = language_models.client_of(model, timeout=timeout, max_attempts=max_attempts)
+        named = replace(request, model=model.model or request.model)
+        answer = client.complete(named, on_text)
         outcome = CallOutcome.DONE
     except Exception as error:
         answer, reason = error if isinstance(error, LLMError) else None, reason_of(error)
         raise
     finally:
         used = tokens_of(request.messages, answer) if answer else (0, 0)
+        price = language_models.cost(*used, model)
+        if isinstance(answer, LLMError):
+            answer.cost = price
         requests = answer.requests if answer else 1
-        finish_call(call_id, outcome, used, error=reason, requests=requests)
-    return answer
-
-
-def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
-    """Return the price of tokens by LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION."""
-    price = (
-        prompt_tokens * settings.LLM_PRICE_PROMPT
-        + completion_tokens * settings.LLM_PRICE_COMPLETION
-    )
-    return (price / 1_000_000).quantize(Decimal("0.000001"))
+        finish_call(call_id, outcome, used, price, error=reason, requests=requests)
+    return replace(answer, model=values["model"], endpoint=values["endpoint"], cost=price)
 
 
 def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -147,7 +203,8 @@ def tokens_of(
 def finish_call(
     call_id: UUID,
     outcome: CallOutcome,
-    used: tuple[int, int] = (0, 0),
+    used: tuple[int, int],
+    price: Decimal,
     *,
     error: str = "",
     requests: int = 1,
@@ -158,6 +215,7 @@ def finish_call(
         call_id: the id of the row of `ModelCall`.
         outcome: DONE or FAILED.
         used: the tokens, from `tokens_of`.
+        price: what they cost.
         error: the reason of a failure.
         requests: the number of requests that were sent.
     """
@@ -168,7 +226,7 @@ def finish_call(
         "requests": requests,
         "prompt_tokens": used[0],
         "completion_tokens": used[1],
-        "cost": cost(*used),
+        "cost": price,
     }
     execute(_FINISH, values)
 
@@ -215,6 +273,9 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
         requested,
         completions.total_usage([completion.usage for completion in answers]),
         last.finish_reason if last else "stop",
+        model=last.model if last else "",
+        endpoint=last.endpoint if last else "",
+        cost=sum((completion.cost for completion in answers), Decimal(0)),
     )
     if is_replaced and text and asked.on_text is not None:
         asked.on_text(text)

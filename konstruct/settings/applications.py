@@ -187,7 +187,8 @@ SLACK_API_URL = text("SLACK_API_URL", "https://slack.com/api/")
 if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
     sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
 
-# Hosts, such as hooks.internal, that webhooks may reach in a private network and by HTTP.
+# Hosts, such as hooks.internal, that webhooks and tenants' language models may reach in a private
+# network and by HTTP.
 WEBHOOK_HOSTS = [host.lower() for host in names("WEBHOOK_HOSTS", "")]
 
 # Mail, for notifications of tenants' people. Without a host none is sent.

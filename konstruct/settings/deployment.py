@@ -141,7 +141,8 @@ if PRODUCTION:
         }
         refuse(same_role(*_pair.values(), names=" and ".join(_pair)))
 
-# Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
+# Fernet keys for tokens of workspaces, secrets of webhooks and keys of language models: the first
+# one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
     CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]

@@ -1,4 +1,4 @@
--- 9c8b22d22736d177acc486d0d47c70c5 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- b2cefd05ce2f9e60bc230a60109eed59 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -1128,6 +1128,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     hands_to uuid[] DEFAULT '{}'::uuid[] NOT NULL,
     hand_over_on jsonb DEFAULT '{}'::jsonb NOT NULL,
     hand_back_on text[] DEFAULT '{}'::text[] NOT NULL,
+    language_models text[] DEFAULT '{}'::text[] NOT NULL,
     accepts_client_instructions boolean DEFAULT true NOT NULL,
     max_completion_tokens integer,
     conversation_pause_hours integer DEFAULT 12 NOT NULL,
@@ -1165,7 +1166,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.name IS 'The name for programs a
 COMMENT ON COLUMN __schema__.orchestrator_agent.system_prompt IS 'The agent''s purpose and instructions. Every prompt begins with them.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.identity IS 'The agent''s identity: “You are Ada, the librarian …”';
 COMMENT ON COLUMN __schema__.orchestrator_agent.persona IS 'The agent''s style: tone, language, manners.';
-COMMENT ON COLUMN __schema__.orchestrator_agent.model IS 'Name of the language model. Blank: the deployment''s model of the tier.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.model IS 'Name of the language model for the deployment''s server, and for language models of the tenant without a name of a model. Blank: the deployment''s model of the tier.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.model_tier IS 'fast: short contexts and low cost. reasoning: long contexts.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.is_active IS 'An inactive agent accepts no messages; its memory stays.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.language IS 'Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.';
@@ -1184,6 +1185,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.tools IS 'Tools that the agent m
 COMMENT ON COLUMN __schema__.orchestrator_agent.hands_to IS 'Agents to which the language model may hand a conversation, with the tool hand_to_agent.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.hand_over_on IS 'Words or phrases in a message that hand the conversation to another agent, each with that agent''s id: {"invoice": "0b6ef0bd-…"}.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.hand_back_on IS 'Words or phrases in a message that return a conversation to the previous agent.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.language_models IS 'Names of the tenant''s language models that answer, in this order: the next one is called if one fails. None: the tenant''s default models.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.accepts_client_instructions IS 'Follow the system and developer messages that an application sends through OpenAI''s interface, after the agent''s own instructions. Those of a bound key are never followed.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.max_completion_tokens IS 'Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model''s own limit.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.conversation_pause_hours IS 'After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt.';
@@ -1336,7 +1338,7 @@ COMMENT ON COLUMN __schema__.orchestrator_dailyusage.calls IS 'Calls of language
 COMMENT ON COLUMN __schema__.orchestrator_dailyusage.failed IS 'Calls of language models that failed.';
 COMMENT ON COLUMN __schema__.orchestrator_dailyusage.prompt_tokens IS 'Tokens sent.';
 COMMENT ON COLUMN __schema__.orchestrator_dailyusage.completion_tokens IS 'Tokens received.';
-COMMENT ON COLUMN __schema__.orchestrator_dailyusage.cost IS 'Cost, by the prices of the deployment.';
+COMMENT ON COLUMN __schema__.orchestrator_dailyusage.cost IS 'Cost, by the prices of the language models at that time.';
 CREATE TABLE __schema__.orchestrator_escalation (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     agent_id uuid NOT NULL,
@@ -1438,13 +1440,13 @@ COMMENT ON COLUMN __schema__.orchestrator_extractionrun.message_ids IS 'The mess
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.replay_of IS 'The run that this one replays.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.requested_by IS 'The person or key that requested it. Empty: the platform.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.model IS 'The language model.';
-COMMENT ON COLUMN __schema__.orchestrator_extractionrun.endpoint IS 'Address of the language model.';
+COMMENT ON COLUMN __schema__.orchestrator_extractionrun.endpoint IS 'Host and port of the language model''s server.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.response_format IS 'json_schema, json_object or text: what the endpoint supports.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.prompt_digest IS 'SHA-256 of the instructions.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.output IS 'The answer of the model, verbatim.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.prompt_tokens IS 'Tokens sent.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.completion_tokens IS 'Tokens received.';
-COMMENT ON COLUMN __schema__.orchestrator_extractionrun.cost IS 'Cost, by the prices of the deployment.';
+COMMENT ON COLUMN __schema__.orchestrator_extractionrun.cost IS 'Cost, by the prices of the language models at that time.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.result IS 'Counts: proposed, active, confirmed, superseded, and refused by reason.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.candidates IS 'Each candidate with its outcome and the fact that it led to.';
 COMMENT ON COLUMN __schema__.orchestrator_extractionrun.error IS 'Why it failed.';
@@ -1481,6 +1483,41 @@ COMMENT ON COLUMN __schema__.orchestrator_historyimport.actor_id IS 'Id of the a
 COMMENT ON COLUMN __schema__.orchestrator_historyimport.report IS 'Conversations, authors, and what is left out.';
 COMMENT ON COLUMN __schema__.orchestrator_historyimport.finished_at IS 'When the preview or the import ended.';
 COMMENT ON COLUMN __schema__.orchestrator_historyimport.error IS 'Why it failed.';
+CREATE TABLE __schema__.orchestrator_languagemodel (
+    tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    name character varying(120) NOT NULL,
+    endpoint character varying(2000) DEFAULT ''::character varying NOT NULL,
+    secret_key text DEFAULT ''::text NOT NULL,
+    model character varying(200) DEFAULT ''::character varying NOT NULL,
+    prompt_price numeric(12,6) DEFAULT 0 NOT NULL,
+    completion_price numeric(12,6) DEFAULT 0 NOT NULL,
+    timeout_seconds integer,
+    max_tokens_per_day integer,
+    "position" smallint,
+    is_active boolean DEFAULT true NOT NULL,
+    created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    CONSTRAINT language_model_timeout CHECK (((timeout_seconds > 0) OR (timeout_seconds IS NULL))),
+    CONSTRAINT orchestrator_languagemodel_max_tokens_per_day_check CHECK ((max_tokens_per_day >= 0)),
+    CONSTRAINT orchestrator_languagemodel_position_check CHECK (("position" >= 0)),
+    CONSTRAINT orchestrator_languagemodel_timeout_seconds_check CHECK ((timeout_seconds >= 0)),
+    CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
+);
+ALTER TABLE ONLY __schema__.orchestrator_languagemodel FORCE ROW LEVEL SECURITY;
+COMMENT ON TABLE __schema__.orchestrator_languagemodel IS 'A language model of the tenant: its server, key, prices and limits.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.tenant_id IS 'The tenant whose row this is.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.id IS 'Id of the row.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.name IS 'The name by which agents refer to it. Unique in the tenant.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.endpoint IS 'Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment''s server, with its key and its prices.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.secret_key IS 'The key, encrypted.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.model IS 'Name of the model for the server. Blank: the agent''s model, or else its tier.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.prompt_price IS 'Price of a million input tokens.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.completion_price IS 'Price of a million output tokens.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.timeout_seconds IS 'Seconds for an answer, at most the deployment''s LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.max_tokens_per_day IS 'After this many tokens of a day (UTC) the next model is called. Blank: no limit.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel."position" IS 'Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.is_active IS 'Whether it is called.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.created_at IS 'Time of creation.';
 CREATE TABLE __schema__.orchestrator_modelcall (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -1489,6 +1526,7 @@ CREATE TABLE __schema__.orchestrator_modelcall (
     message_id uuid,
     purpose text NOT NULL,
     model text NOT NULL,
+    language_model text DEFAULT ''::text NOT NULL,
     endpoint text DEFAULT ''::text NOT NULL,
     outcome text DEFAULT ''::text NOT NULL,
     error text DEFAULT ''::text NOT NULL,
@@ -1513,12 +1551,13 @@ COMMENT ON COLUMN __schema__.orchestrator_modelcall.agent_version IS 'Number of 
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.message_id IS 'The message that the call answers. Empty: none, or it was erased.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.purpose IS 'Purpose of the call, such as reply or extraction.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.model IS 'The language model.';
+COMMENT ON COLUMN __schema__.orchestrator_modelcall.language_model IS 'Name of the tenant''s language model. Empty: the deployment''s.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.endpoint IS 'Host and port of the language model''s server.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.outcome IS 'Empty: the process ended before the answer came.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.error IS 'The reason of a failure.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.prompt_tokens IS 'Tokens sent.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.completion_tokens IS 'Tokens received.';
-COMMENT ON COLUMN __schema__.orchestrator_modelcall.cost IS 'Cost, by the prices of the deployment.';
+COMMENT ON COLUMN __schema__.orchestrator_modelcall.cost IS 'Cost, by the prices of the language model at that time.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.created_at IS 'When it was sent.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.requests IS 'HTTP requests that were sent: a failed one is repeated up to twice.';
 CREATE TABLE __schema__.orchestrator_moveofpast (
@@ -1740,179 +1779,185 @@ INSERT INTO __schema__.auth_group VALUES
 	(3, 'admin', '__tenant__');
 INSERT INTO __schema__.auth_group_permissions VALUES
 	(1, 1, 129, '__tenant__'),
-	(2, 1, 137, '__tenant__'),
-	(3, 1, 141, '__tenant__'),
-	(4, 1, 145, '__tenant__'),
-	(5, 1, 149, '__tenant__'),
-	(6, 1, 157, '__tenant__'),
-	(7, 1, 165, '__tenant__'),
-	(8, 1, 40, '__tenant__'),
-	(9, 1, 169, '__tenant__'),
-	(10, 1, 44, '__tenant__'),
-	(11, 1, 173, '__tenant__'),
-	(12, 1, 177, '__tenant__'),
-	(13, 1, 56, '__tenant__'),
-	(14, 1, 60, '__tenant__'),
-	(15, 1, 64, '__tenant__'),
-	(16, 1, 68, '__tenant__'),
-	(17, 1, 197, '__tenant__'),
-	(18, 1, 72, '__tenant__'),
-	(19, 1, 201, '__tenant__'),
-	(20, 1, 76, '__tenant__'),
-	(21, 1, 80, '__tenant__'),
-	(22, 1, 209, '__tenant__'),
-	(23, 1, 213, '__tenant__'),
-	(24, 1, 88, '__tenant__'),
-	(25, 1, 217, '__tenant__'),
-	(26, 1, 221, '__tenant__'),
-	(27, 1, 96, '__tenant__'),
-	(28, 1, 225, '__tenant__'),
-	(29, 1, 229, '__tenant__'),
-	(30, 1, 230, '__tenant__'),
-	(31, 1, 231, '__tenant__'),
-	(32, 1, 232, '__tenant__'),
-	(33, 1, 104, '__tenant__'),
+	(2, 1, 259, '__tenant__'),
+	(3, 1, 137, '__tenant__'),
+	(4, 1, 141, '__tenant__'),
+	(5, 1, 145, '__tenant__'),
+	(6, 1, 149, '__tenant__'),
+	(7, 1, 157, '__tenant__'),
+	(8, 1, 165, '__tenant__'),
+	(9, 1, 40, '__tenant__'),
+	(10, 1, 169, '__tenant__'),
+	(11, 1, 44, '__tenant__'),
+	(12, 1, 173, '__tenant__'),
+	(13, 1, 177, '__tenant__'),
+	(14, 1, 56, '__tenant__'),
+	(15, 1, 60, '__tenant__'),
+	(16, 1, 64, '__tenant__'),
+	(17, 1, 68, '__tenant__'),
+	(18, 1, 197, '__tenant__'),
+	(19, 1, 72, '__tenant__'),
+	(20, 1, 201, '__tenant__'),
+	(21, 1, 76, '__tenant__'),
+	(22, 1, 205, '__tenant__'),
+	(23, 1, 80, '__tenant__'),
+	(24, 1, 213, '__tenant__'),
+	(25, 1, 88, '__tenant__'),
+	(26, 1, 217, '__tenant__'),
+	(27, 1, 221, '__tenant__'),
+	(28, 1, 96, '__tenant__'),
+	(29, 1, 225, '__tenant__'),
+	(30, 1, 229, '__tenant__'),
+	(31, 1, 104, '__tenant__'),
+	(32, 1, 233, '__tenant__'),
+	(33, 1, 234, '__tenant__'),
 	(34, 1, 235, '__tenant__'),
-	(35, 1, 239, '__tenant__'),
-	(36, 1, 243, '__tenant__'),
-	(37, 1, 117, '__tenant__'),
-	(38, 1, 247, '__tenant__'),
-	(39, 1, 121, '__tenant__'),
-	(40, 1, 125, '__tenant__'),
-	(41, 1, 255, '__tenant__'),
-	(42, 2, 128, '__tenant__'),
-	(43, 2, 129, '__tenant__'),
-	(44, 2, 137, '__tenant__'),
-	(45, 2, 141, '__tenant__'),
-	(46, 2, 142, '__tenant__'),
-	(47, 2, 143, '__tenant__'),
-	(48, 2, 145, '__tenant__'),
-	(49, 2, 149, '__tenant__'),
-	(50, 2, 157, '__tenant__'),
-	(51, 2, 163, '__tenant__'),
-	(52, 2, 165, '__tenant__'),
-	(53, 2, 166, '__tenant__'),
-	(54, 2, 167, '__tenant__'),
-	(55, 2, 40, '__tenant__'),
-	(56, 2, 169, '__tenant__'),
-	(57, 2, 44, '__tenant__'),
-	(58, 2, 173, '__tenant__'),
-	(59, 2, 177, '__tenant__'),
-	(60, 2, 56, '__tenant__'),
-	(61, 2, 60, '__tenant__'),
-	(62, 2, 64, '__tenant__'),
-	(63, 2, 68, '__tenant__'),
-	(64, 2, 197, '__tenant__'),
-	(65, 2, 72, '__tenant__'),
-	(66, 2, 201, '__tenant__'),
-	(67, 2, 76, '__tenant__'),
-	(68, 2, 80, '__tenant__'),
-	(69, 2, 209, '__tenant__'),
-	(70, 2, 213, '__tenant__'),
-	(71, 2, 88, '__tenant__'),
-	(72, 2, 217, '__tenant__'),
-	(73, 2, 221, '__tenant__'),
-	(74, 2, 93, '__tenant__'),
-	(75, 2, 96, '__tenant__'),
-	(76, 2, 225, '__tenant__'),
-	(77, 2, 229, '__tenant__'),
-	(78, 2, 230, '__tenant__'),
-	(79, 2, 231, '__tenant__'),
-	(80, 2, 232, '__tenant__'),
-	(81, 2, 101, '__tenant__'),
-	(82, 2, 102, '__tenant__'),
-	(83, 2, 235, '__tenant__'),
-	(84, 2, 103, '__tenant__'),
-	(85, 2, 105, '__tenant__'),
-	(86, 2, 104, '__tenant__'),
-	(87, 2, 239, '__tenant__'),
-	(88, 2, 243, '__tenant__'),
-	(89, 2, 117, '__tenant__'),
-	(90, 2, 247, '__tenant__'),
-	(91, 2, 121, '__tenant__'),
-	(92, 2, 125, '__tenant__'),
-	(93, 2, 126, '__tenant__'),
-	(94, 2, 255, '__tenant__'),
-	(95, 3, 40, '__tenant__'),
-	(96, 3, 41, '__tenant__'),
-	(97, 3, 42, '__tenant__'),
-	(98, 3, 44, '__tenant__'),
-	(99, 3, 53, '__tenant__'),
-	(100, 3, 54, '__tenant__'),
-	(101, 3, 55, '__tenant__'),
-	(102, 3, 56, '__tenant__'),
-	(103, 3, 60, '__tenant__'),
-	(104, 3, 62, '__tenant__'),
-	(105, 3, 64, '__tenant__'),
-	(106, 3, 68, '__tenant__'),
-	(107, 3, 72, '__tenant__'),
-	(108, 3, 74, '__tenant__'),
-	(109, 3, 76, '__tenant__'),
-	(110, 3, 80, '__tenant__'),
-	(111, 3, 88, '__tenant__'),
-	(112, 3, 93, '__tenant__'),
-	(113, 3, 96, '__tenant__'),
-	(114, 3, 101, '__tenant__'),
-	(115, 3, 102, '__tenant__'),
-	(116, 3, 103, '__tenant__'),
-	(117, 3, 104, '__tenant__'),
-	(118, 3, 105, '__tenant__'),
-	(119, 3, 117, '__tenant__'),
-	(120, 3, 121, '__tenant__'),
-	(121, 3, 125, '__tenant__'),
-	(122, 3, 126, '__tenant__'),
-	(123, 3, 128, '__tenant__'),
-	(124, 3, 129, '__tenant__'),
-	(125, 3, 134, '__tenant__'),
-	(126, 3, 135, '__tenant__'),
-	(127, 3, 137, '__tenant__'),
-	(128, 3, 139, '__tenant__'),
-	(129, 3, 141, '__tenant__'),
-	(130, 3, 142, '__tenant__'),
-	(131, 3, 143, '__tenant__'),
-	(132, 3, 145, '__tenant__'),
-	(133, 3, 149, '__tenant__'),
-	(134, 3, 155, '__tenant__'),
-	(135, 3, 157, '__tenant__'),
-	(136, 3, 163, '__tenant__'),
-	(137, 3, 165, '__tenant__'),
-	(138, 3, 166, '__tenant__'),
-	(139, 3, 167, '__tenant__'),
-	(140, 3, 169, '__tenant__'),
-	(141, 3, 173, '__tenant__'),
-	(142, 3, 177, '__tenant__'),
-	(143, 3, 194, '__tenant__'),
-	(144, 3, 197, '__tenant__'),
-	(145, 3, 198, '__tenant__'),
-	(146, 3, 199, '__tenant__'),
-	(147, 3, 201, '__tenant__'),
-	(148, 3, 207, '__tenant__'),
-	(149, 3, 209, '__tenant__'),
-	(150, 3, 210, '__tenant__'),
-	(151, 3, 211, '__tenant__'),
-	(152, 3, 213, '__tenant__'),
-	(153, 3, 217, '__tenant__'),
-	(154, 3, 219, '__tenant__'),
-	(155, 3, 221, '__tenant__'),
-	(156, 3, 222, '__tenant__'),
-	(157, 3, 223, '__tenant__'),
-	(158, 3, 224, '__tenant__'),
-	(159, 3, 225, '__tenant__'),
-	(160, 3, 229, '__tenant__'),
-	(161, 3, 230, '__tenant__'),
-	(162, 3, 231, '__tenant__'),
-	(163, 3, 232, '__tenant__'),
-	(164, 3, 233, '__tenant__'),
-	(165, 3, 234, '__tenant__'),
-	(166, 3, 235, '__tenant__'),
-	(167, 3, 236, '__tenant__'),
-	(168, 3, 239, '__tenant__'),
-	(169, 3, 240, '__tenant__'),
-	(170, 3, 241, '__tenant__'),
-	(171, 3, 242, '__tenant__'),
-	(172, 3, 243, '__tenant__'),
-	(173, 3, 247, '__tenant__'),
-	(174, 3, 255, '__tenant__');
+	(35, 1, 236, '__tenant__'),
+	(36, 1, 239, '__tenant__'),
+	(37, 1, 243, '__tenant__'),
+	(38, 1, 117, '__tenant__'),
+	(39, 1, 247, '__tenant__'),
+	(40, 1, 121, '__tenant__'),
+	(41, 1, 251, '__tenant__'),
+	(42, 1, 125, '__tenant__'),
+	(43, 2, 128, '__tenant__'),
+	(44, 2, 129, '__tenant__'),
+	(45, 2, 259, '__tenant__'),
+	(46, 2, 137, '__tenant__'),
+	(47, 2, 141, '__tenant__'),
+	(48, 2, 142, '__tenant__'),
+	(49, 2, 143, '__tenant__'),
+	(50, 2, 145, '__tenant__'),
+	(51, 2, 149, '__tenant__'),
+	(52, 2, 157, '__tenant__'),
+	(53, 2, 163, '__tenant__'),
+	(54, 2, 165, '__tenant__'),
+	(55, 2, 166, '__tenant__'),
+	(56, 2, 167, '__tenant__'),
+	(57, 2, 40, '__tenant__'),
+	(58, 2, 169, '__tenant__'),
+	(59, 2, 44, '__tenant__'),
+	(60, 2, 173, '__tenant__'),
+	(61, 2, 177, '__tenant__'),
+	(62, 2, 56, '__tenant__'),
+	(63, 2, 60, '__tenant__'),
+	(64, 2, 64, '__tenant__'),
+	(65, 2, 68, '__tenant__'),
+	(66, 2, 197, '__tenant__'),
+	(67, 2, 72, '__tenant__'),
+	(68, 2, 201, '__tenant__'),
+	(69, 2, 76, '__tenant__'),
+	(70, 2, 205, '__tenant__'),
+	(71, 2, 80, '__tenant__'),
+	(72, 2, 213, '__tenant__'),
+	(73, 2, 88, '__tenant__'),
+	(74, 2, 217, '__tenant__'),
+	(75, 2, 221, '__tenant__'),
+	(76, 2, 93, '__tenant__'),
+	(77, 2, 96, '__tenant__'),
+	(78, 2, 225, '__tenant__'),
+	(79, 2, 229, '__tenant__'),
+	(80, 2, 101, '__tenant__'),
+	(81, 2, 102, '__tenant__'),
+	(82, 2, 103, '__tenant__'),
+	(83, 2, 233, '__tenant__'),
+	(84, 2, 234, '__tenant__'),
+	(85, 2, 235, '__tenant__'),
+	(86, 2, 236, '__tenant__'),
+	(87, 2, 105, '__tenant__'),
+	(88, 2, 104, '__tenant__'),
+	(89, 2, 239, '__tenant__'),
+	(90, 2, 243, '__tenant__'),
+	(91, 2, 117, '__tenant__'),
+	(92, 2, 247, '__tenant__'),
+	(93, 2, 121, '__tenant__'),
+	(94, 2, 251, '__tenant__'),
+	(95, 2, 125, '__tenant__'),
+	(96, 2, 126, '__tenant__'),
+	(97, 3, 40, '__tenant__'),
+	(98, 3, 41, '__tenant__'),
+	(99, 3, 42, '__tenant__'),
+	(100, 3, 44, '__tenant__'),
+	(101, 3, 53, '__tenant__'),
+	(102, 3, 54, '__tenant__'),
+	(103, 3, 55, '__tenant__'),
+	(104, 3, 56, '__tenant__'),
+	(105, 3, 60, '__tenant__'),
+	(106, 3, 62, '__tenant__'),
+	(107, 3, 64, '__tenant__'),
+	(108, 3, 68, '__tenant__'),
+	(109, 3, 72, '__tenant__'),
+	(110, 3, 74, '__tenant__'),
+	(111, 3, 76, '__tenant__'),
+	(112, 3, 80, '__tenant__'),
+	(113, 3, 88, '__tenant__'),
+	(114, 3, 93, '__tenant__'),
+	(115, 3, 96, '__tenant__'),
+	(116, 3, 101, '__tenant__'),
+	(117, 3, 102, '__tenant__'),
+	(118, 3, 103, '__tenant__'),
+	(119, 3, 104, '__tenant__'),
+	(120, 3, 105, '__tenant__'),
+	(121, 3, 117, '__tenant__'),
+	(122, 3, 121, '__tenant__'),
+	(123, 3, 125, '__tenant__'),
+	(124, 3, 126, '__tenant__'),
+	(125, 3, 128, '__tenant__'),
+	(126, 3, 129, '__tenant__'),
+	(127, 3, 134, '__tenant__'),
+	(128, 3, 135, '__tenant__'),
+	(129, 3, 137, '__tenant__'),
+	(130, 3, 139, '__tenant__'),
+	(131, 3, 141, '__tenant__'),
+	(132, 3, 142, '__tenant__'),
+	(133, 3, 143, '__tenant__'),
+	(134, 3, 145, '__tenant__'),
+	(135, 3, 149, '__tenant__'),
+	(136, 3, 155, '__tenant__'),
+	(137, 3, 157, '__tenant__'),
+	(138, 3, 163, '__tenant__'),
+	(139, 3, 165, '__tenant__'),
+	(140, 3, 166, '__tenant__'),
+	(141, 3, 167, '__tenant__'),
+	(142, 3, 169, '__tenant__'),
+	(143, 3, 173, '__tenant__'),
+	(144, 3, 177, '__tenant__'),
+	(145, 3, 194, '__tenant__'),
+	(146, 3, 197, '__tenant__'),
+	(147, 3, 198, '__tenant__'),
+	(148, 3, 199, '__tenant__'),
+	(149, 3, 200, '__tenant__'),
+	(150, 3, 201, '__tenant__'),
+	(151, 3, 202, '__tenant__'),
+	(152, 3, 203, '__tenant__'),
+	(153, 3, 205, '__tenant__'),
+	(154, 3, 211, '__tenant__'),
+	(155, 3, 213, '__tenant__'),
+	(156, 3, 214, '__tenant__'),
+	(157, 3, 215, '__tenant__'),
+	(158, 3, 217, '__tenant__'),
+	(159, 3, 221, '__tenant__'),
+	(160, 3, 223, '__tenant__'),
+	(161, 3, 225, '__tenant__'),
+	(162, 3, 226, '__tenant__'),
+	(163, 3, 227, '__tenant__'),
+	(164, 3, 228, '__tenant__'),
+	(165, 3, 229, '__tenant__'),
+	(166, 3, 233, '__tenant__'),
+	(167, 3, 234, '__tenant__'),
+	(168, 3, 235, '__tenant__'),
+	(169, 3, 236, '__tenant__'),
+	(170, 3, 237, '__tenant__'),
+	(171, 3, 238, '__tenant__'),
+	(172, 3, 239, '__tenant__'),
+	(173, 3, 240, '__tenant__'),
+	(174, 3, 243, '__tenant__'),
+	(175, 3, 244, '__tenant__'),
+	(176, 3, 245, '__tenant__'),
+	(177, 3, 246, '__tenant__'),
+	(178, 3, 247, '__tenant__'),
+	(179, 3, 251, '__tenant__'),
+	(180, 3, 259, '__tenant__');
 INSERT INTO __schema__.auth_permission VALUES
 	(1, 'Can add tenant', 1, 'add_tenant', '__tenant__'),
 	(2, 'Can change tenant', 1, 'change_tenant', '__tenant__'),
@@ -2111,68 +2156,72 @@ INSERT INTO __schema__.auth_permission VALUES
 	(195, 'Can change history import', 49, 'change_historyimport', '__tenant__'),
 	(196, 'Can delete history import', 49, 'delete_historyimport', '__tenant__'),
 	(197, 'Can view history import', 49, 'view_historyimport', '__tenant__'),
-	(198, 'Can add API key', 50, 'add_apikey', '__tenant__'),
-	(199, 'Can change API key', 50, 'change_apikey', '__tenant__'),
-	(200, 'Can delete API key', 50, 'delete_apikey', '__tenant__'),
-	(201, 'Can view API key', 50, 'view_apikey', '__tenant__'),
-	(202, 'Can add idempotency record', 51, 'add_idempotencyrecord', '__tenant__'),
-	(203, 'Can change idempotency record', 51, 'change_idempotencyrecord', '__tenant__'),
-	(204, 'Can delete idempotency record', 51, 'delete_idempotencyrecord', '__tenant__'),
-	(205, 'Can view idempotency record', 51, 'view_idempotencyrecord', '__tenant__'),
-	(206, 'Can add delivery', 52, 'add_delivery', '__tenant__'),
-	(207, 'Can change delivery', 52, 'change_delivery', '__tenant__'),
-	(208, 'Can delete delivery', 52, 'delete_delivery', '__tenant__'),
-	(209, 'Can view delivery', 52, 'view_delivery', '__tenant__'),
-	(210, 'Can add Slack workspace', 53, 'add_slackinstallation', '__tenant__'),
-	(211, 'Can change Slack workspace', 53, 'change_slackinstallation', '__tenant__'),
-	(212, 'Can delete Slack workspace', 53, 'delete_slackinstallation', '__tenant__'),
-	(213, 'Can view Slack workspace', 53, 'view_slackinstallation', '__tenant__'),
-	(214, 'Can add Slack user', 54, 'add_slackuser', '__tenant__'),
-	(215, 'Can change Slack user', 54, 'change_slackuser', '__tenant__'),
-	(216, 'Can delete Slack user', 54, 'delete_slackuser', '__tenant__'),
-	(217, 'Can view Slack user', 54, 'view_slackuser', '__tenant__'),
-	(218, 'Can add arrival', 55, 'add_arrival', '__tenant__'),
-	(219, 'Can change arrival', 55, 'change_arrival', '__tenant__'),
-	(220, 'Can delete arrival', 55, 'delete_arrival', '__tenant__'),
-	(221, 'Can view arrival', 55, 'view_arrival', '__tenant__'),
-	(222, 'Can add Slack account of the team', 56, 'add_slackmember', '__tenant__'),
-	(223, 'Can change Slack account of the team', 56, 'change_slackmember', '__tenant__'),
-	(224, 'Can delete Slack account of the team', 56, 'delete_slackmember', '__tenant__'),
-	(225, 'Can view Slack account of the team', 56, 'view_slackmember', '__tenant__'),
-	(226, 'Can add access', 57, 'add_accessevent', '__tenant__'),
-	(227, 'Can change access', 57, 'change_accessevent', '__tenant__'),
-	(228, 'Can delete access', 57, 'delete_accessevent', '__tenant__'),
-	(229, 'Can view access', 57, 'view_accessevent', '__tenant__'),
-	(230, 'Can search memories as an agent would', 57, 'recall_memories', '__tenant__'),
-	(231, 'Can search the messages of all people', 57, 'search_everyone', '__tenant__'),
-	(232, 'Can export all data of a person', 57, 'export_person', '__tenant__'),
-	(233, 'Can try an agent without storing anything', 57, 'try_agent', '__tenant__'),
-	(234, 'Can clear sessions of graphs', 57, 'clear_session', '__tenant__'),
-	(235, 'Can export the rows of lists as CSV', 57, 'export_list', '__tenant__'),
-	(236, 'Can add erasure request', 58, 'add_erasurerequest', '__tenant__'),
-	(237, 'Can change erasure request', 58, 'change_erasurerequest', '__tenant__'),
-	(238, 'Can delete erasure request', 58, 'delete_erasurerequest', '__tenant__'),
-	(239, 'Can view erasure request', 58, 'view_erasurerequest', '__tenant__'),
-	(240, 'Can add retention rule', 59, 'add_retentionrule', '__tenant__'),
-	(241, 'Can change retention rule', 59, 'change_retentionrule', '__tenant__'),
-	(242, 'Can delete retention rule', 59, 'delete_retentionrule', '__tenant__'),
-	(243, 'Can view retention rule', 59, 'view_retentionrule', '__tenant__'),
-	(244, 'Can add erasure of messages', 60, 'add_messageerasure', '__tenant__'),
-	(245, 'Can change erasure of messages', 60, 'change_messageerasure', '__tenant__'),
-	(246, 'Can delete erasure of messages', 60, 'delete_messageerasure', '__tenant__'),
-	(247, 'Can view erasure of messages', 60, 'view_messageerasure', '__tenant__'),
-	(248, 'Can add person', 61, 'add_person', '__tenant__'),
-	(249, 'Can change person', 61, 'change_person', '__tenant__'),
-	(250, 'Can delete person', 61, 'delete_person', '__tenant__'),
-	(251, 'Can view person', 61, 'view_person', '__tenant__'),
-	(252, 'Can add export', 62, 'add_listexport', '__tenant__'),
-	(253, 'Can change export', 62, 'change_listexport', '__tenant__'),
-	(254, 'Can delete export', 62, 'delete_listexport', '__tenant__'),
-	(255, 'Can view export', 62, 'view_listexport', '__tenant__'),
-	(256, 'Can add part of an export', 63, 'add_listexportpart', '__tenant__'),
-	(257, 'Can change part of an export', 63, 'change_listexportpart', '__tenant__'),
-	(258, 'Can delete part of an export', 63, 'delete_listexportpart', '__tenant__'),
-	(259, 'Can view part of an export', 63, 'view_listexportpart', '__tenant__');
+	(198, 'Can add language model', 50, 'add_languagemodel', '__tenant__'),
+	(199, 'Can change language model', 50, 'change_languagemodel', '__tenant__'),
+	(200, 'Can delete language model', 50, 'delete_languagemodel', '__tenant__'),
+	(201, 'Can view language model', 50, 'view_languagemodel', '__tenant__'),
+	(202, 'Can add API key', 51, 'add_apikey', '__tenant__'),
+	(203, 'Can change API key', 51, 'change_apikey', '__tenant__'),
+	(204, 'Can delete API key', 51, 'delete_apikey', '__tenant__'),
+	(205, 'Can view API key', 51, 'view_apikey', '__tenant__'),
+	(206, 'Can add idempotency record', 52, 'add_idempotencyrecord', '__tenant__'),
+	(207, 'Can change idempotency record', 52, 'change_idempotencyrecord', '__tenant__'),
+	(208, 'Can delete idempotency record', 52, 'delete_idempotencyrecord', '__tenant__'),
+	(209, 'Can view idempotency record', 52, 'view_idempotencyrecord', '__tenant__'),
+	(210, 'Can add delivery', 53, 'add_delivery', '__tenant__'),
+	(211, 'Can change delivery', 53, 'change_delivery', '__tenant__'),
+	(212, 'Can delete delivery', 53, 'delete_delivery', '__tenant__'),
+	(213, 'Can view delivery', 53, 'view_delivery', '__tenant__'),
+	(214, 'Can add Slack workspace', 54, 'add_slackinstallation', '__tenant__'),
+	(215, 'Can change Slack workspace', 54, 'change_slackinstallation', '__tenant__'),
+	(216, 'Can delete Slack workspace', 54, 'delete_slackinstallation', '__tenant__'),
+	(217, 'Can view Slack workspace', 54, 'view_slackinstallation', '__tenant__'),
+	(218, 'Can add Slack user', 55, 'add_slackuser', '__tenant__'),
+	(219, 'Can change Slack user', 55, 'change_slackuser', '__tenant__'),
+	(220, 'Can delete Slack user', 55, 'delete_slackuser', '__tenant__'),
+	(221, 'Can view Slack user', 55, 'view_slackuser', '__tenant__'),
+	(222, 'Can add arrival', 56, 'add_arrival', '__tenant__'),
+	(223, 'Can change arrival', 56, 'change_arrival', '__tenant__'),
+	(224, 'Can delete arrival', 56, 'delete_arrival', '__tenant__'),
+	(225, 'Can view arrival', 56, 'view_arrival', '__tenant__'),
+	(226, 'Can add Slack account of the team', 57, 'add_slackmember', '__tenant__'),
+	(227, 'Can change Slack account of the team', 57, 'change_slackmember', '__tenant__'),
+	(228, 'Can delete Slack account of the team', 57, 'delete_slackmember', '__tenant__'),
+	(229, 'Can view Slack account of the team', 57, 'view_slackmember', '__tenant__'),
+	(230, 'Can add access', 58, 'add_accessevent', '__tenant__'),
+	(231, 'Can change access', 58, 'change_accessevent', '__tenant__'),
+	(232, 'Can delete access', 58, 'delete_accessevent', '__tenant__'),
+	(233, 'Can view access', 58, 'view_accessevent', '__tenant__'),
+	(234, 'Can search memories as an agent would', 58, 'recall_memories', '__tenant__'),
+	(235, 'Can search the messages of all people', 58, 'search_everyone', '__tenant__'),
+	(236, 'Can export all data of a person', 58, 'export_person', '__tenant__'),
+	(237, 'Can try an agent without storing anything', 58, 'try_agent', '__tenant__'),
+	(238, 'Can clear sessions of graphs', 58, 'clear_session', '__tenant__'),
+	(239, 'Can export the rows of lists as CSV', 58, 'export_list', '__tenant__'),
+	(240, 'Can add erasure request', 59, 'add_erasurerequest', '__tenant__'),
+	(241, 'Can change erasure request', 59, 'change_erasurerequest', '__tenant__'),
+	(242, 'Can delete erasure request', 59, 'delete_erasurerequest', '__tenant__'),
+	(243, 'Can view erasure request', 59, 'view_erasurerequest', '__tenant__'),
+	(244, 'Can add retention rule', 60, 'add_retentionrule', '__tenant__'),
+	(245, 'Can change retention rule', 60, 'change_retentionrule', '__tenant__'),
+	(246, 'Can delete retention rule', 60, 'delete_retentionrule', '__tenant__'),
+	(247, 'Can view retention rule', 60, 'view_retentionrule', '__tenant__'),
+	(248, 'Can add erasure of messages', 61, 'add_messageerasure', '__tenant__'),
+	(249, 'Can change erasure of messages', 61, 'change_messageerasure', '__tenant__'),
+	(250, 'Can delete erasure of messages', 61, 'delete_messageerasure', '__tenant__'),
+	(251, 'Can view erasure of messages', 61, 'view_messageerasure', '__tenant__'),
+	(252, 'Can add person', 62, 'add_person', '__tenant__'),
+	(253, 'Can change person', 62, 'change_person', '__tenant__'),
+	(254, 'Can delete person', 62, 'delete_person', '__tenant__'),
+	(255, 'Can view person', 62, 'view_person', '__tenant__'),
+	(256, 'Can add export', 63, 'add_listexport', '__tenant__'),
+	(257, 'Can change export', 63, 'change_listexport', '__tenant__'),
+	(258, 'Can delete export', 63, 'delete_listexport', '__tenant__'),
+	(259, 'Can view export', 63, 'view_listexport', '__tenant__'),
+	(260, 'Can add part of an export', 64, 'add_listexportpart', '__tenant__'),
+	(261, 'Can change part of an export', 64, 'change_listexportpart', '__tenant__'),
+	(262, 'Can delete part of an export', 64, 'delete_listexportpart', '__tenant__'),
+	(263, 'Can view part of an export', 64, 'view_listexportpart', '__tenant__');
 INSERT INTO __schema__.checkpoint_migrations VALUES
 	(0, '__tenant__'),
 	(1, '__tenant__'),
@@ -2234,20 +2283,21 @@ INSERT INTO __schema__.django_content_type VALUES
 	(47, 'orchestrator', 'savedquestion', '__tenant__'),
 	(48, 'orchestrator', 'questionanswer', '__tenant__'),
 	(49, 'orchestrator', 'historyimport', '__tenant__'),
-	(50, 'api', 'apikey', '__tenant__'),
-	(51, 'api', 'idempotencyrecord', '__tenant__'),
-	(52, 'channels', 'delivery', '__tenant__'),
-	(53, 'channels', 'slackinstallation', '__tenant__'),
-	(54, 'channels', 'slackuser', '__tenant__'),
-	(55, 'channels', 'arrival', '__tenant__'),
-	(56, 'channels', 'slackmember', '__tenant__'),
-	(57, 'audit', 'accessevent', '__tenant__'),
-	(58, 'audit', 'erasurerequest', '__tenant__'),
-	(59, 'audit', 'retentionrule', '__tenant__'),
-	(60, 'audit', 'messageerasure', '__tenant__'),
-	(61, 'audit', 'person', '__tenant__'),
-	(62, 'audit', 'listexport', '__tenant__'),
-	(63, 'audit', 'listexportpart', '__tenant__');
+	(50, 'orchestrator', 'languagemodel', '__tenant__'),
+	(51, 'api', 'apikey', '__tenant__'),
+	(52, 'api', 'idempotencyrecord', '__tenant__'),
+	(53, 'channels', 'delivery', '__tenant__'),
+	(54, 'channels', 'slackinstallation', '__tenant__'),
+	(55, 'channels', 'slackuser', '__tenant__'),
+	(56, 'channels', 'arrival', '__tenant__'),
+	(57, 'channels', 'slackmember', '__tenant__'),
+	(58, 'audit', 'accessevent', '__tenant__'),
+	(59, 'audit', 'erasurerequest', '__tenant__'),
+	(60, 'audit', 'retentionrule', '__tenant__'),
+	(61, 'audit', 'messageerasure', '__tenant__'),
+	(62, 'audit', 'person', '__tenant__'),
+	(63, 'audit', 'listexport', '__tenant__'),
+	(64, 'audit', 'listexportpart', '__tenant__');
 INSERT INTO __schema__.django_migrations VALUES
 	(1, 'contenttypes', '0001_initial', now(), '__tenant__'),
 	(2, 'auth', '0001_initial', now(), '__tenant__'),
@@ -2278,14 +2328,14 @@ INSERT INTO __schema__.django_migrations VALUES
 SELECT pg_catalog.setval('__schema__.audit_accessevent_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.audit_listexportpart_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_group_id_seq', 3, true);
-SELECT pg_catalog.setval('__schema__.auth_group_permissions_id_seq', 174, true);
-SELECT pg_catalog.setval('__schema__.auth_permission_id_seq', 259, true);
+SELECT pg_catalog.setval('__schema__.auth_group_permissions_id_seq', 180, true);
+SELECT pg_catalog.setval('__schema__.auth_permission_id_seq', 263, true);
 SELECT pg_catalog.setval('__schema__.auth_user_groups_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_user_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_user_user_permissions_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.channels_arrival_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.django_admin_log_id_seq', 1, false);
-SELECT pg_catalog.setval('__schema__.django_content_type_id_seq', 63, true);
+SELECT pg_catalog.setval('__schema__.django_content_type_id_seq', 64, true);
 SELECT pg_catalog.setval('__schema__.django_migrations_id_seq', 26, true);
 SELECT pg_catalog.setval('__schema__.memory_conversationitem_number_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.memory_factevent_number_seq', 1, false);
@@ -2387,6 +2437,8 @@ ALTER TABLE ONLY __schema__.orchestrator_channelidentity
     ADD CONSTRAINT identity_native UNIQUE (channel, workspace, native_id);
 ALTER TABLE ONLY __schema__.orchestrator_channelidentity
     ADD CONSTRAINT identity_own UNIQUE (own_id);
+ALTER TABLE ONLY __schema__.orchestrator_languagemodel
+    ADD CONSTRAINT language_model_name UNIQUE (name);
 ALTER TABLE ONLY __schema__.memory_conversationembedding
     ADD CONSTRAINT memory_conversationembedding_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.memory_conversationitem
@@ -2453,6 +2505,8 @@ ALTER TABLE ONLY __schema__.orchestrator_extractionrun
     ADD CONSTRAINT orchestrator_extractionrun_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_historyimport
     ADD CONSTRAINT orchestrator_historyimport_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY __schema__.orchestrator_languagemodel
+    ADD CONSTRAINT orchestrator_languagemodel_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_modelcall
     ADD CONSTRAINT orchestrator_modelcall_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY __schema__.orchestrator_moveofpast
@@ -2689,6 +2743,7 @@ ALTER TABLE __schema__.orchestrator_escalation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_extractioncursor ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_extractionrun ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_historyimport ENABLE ROW LEVEL SECURITY;
+ALTER TABLE __schema__.orchestrator_languagemodel ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_modelcall ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_moveofpast ENABLE ROW LEVEL SECURITY;
 ALTER TABLE __schema__.orchestrator_questionanswer ENABLE ROW LEVEL SECURITY;
@@ -2752,6 +2807,7 @@ CREATE POLICY tenant_isolation ON __schema__.orchestrator_escalation USING (((te
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_extractioncursor USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_extractionrun USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_historyimport USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
+CREATE POLICY tenant_isolation ON __schema__.orchestrator_languagemodel USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_modelcall USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_moveofpast USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
 CREATE POLICY tenant_isolation ON __schema__.orchestrator_questionanswer USING (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid))) WITH CHECK (((tenant_id = '__tenant__'::uuid) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid AS "nullif") = '__tenant__'::uuid)));
@@ -2836,6 +2892,7 @@ GRANT UPDATE(is_dry_run) ON TABLE __schema__.orchestrator_historyimport TO konst
 GRANT UPDATE(report) ON TABLE __schema__.orchestrator_historyimport TO konstruct_app;
 GRANT UPDATE(finished_at) ON TABLE __schema__.orchestrator_historyimport TO konstruct_app;
 GRANT UPDATE(error) ON TABLE __schema__.orchestrator_historyimport TO konstruct_app;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.orchestrator_languagemodel TO konstruct_app;
 GRANT SELECT,INSERT,UPDATE ON TABLE __schema__.orchestrator_modelcall TO konstruct_app;
 GRANT SELECT,INSERT ON TABLE __schema__.orchestrator_moveofpast TO konstruct_app;
 GRANT UPDATE(user_id) ON TABLE __schema__.orchestrator_moveofpast TO konstruct_app;

@@ -82,6 +82,7 @@ NO_PAGES = {
     *("assign_escalation", "escalate", "hand_over", "slack_finish"),
     *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
     *("ask_questions", "delete_question", "list_export_download", "decide_fact", "confirm_import"),
+    "language_model_test",
 }
 
 

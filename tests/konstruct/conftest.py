@@ -121,7 +121,8 @@ def json_bytes(body: Any) -> bytes:
 def llm_connections() -> Iterator[None]:
     """Close the connections to language models after all tests."""
     yield
-    llm_client._client(os.getpid()).close()
+    for is_guarded in (False, True):
+        llm_client._client(os.getpid(), is_guarded).close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-import pytest
 from django.db.models import Sum
 
 from konstruct.orchestrator import runner, usage
@@ -28,10 +27,7 @@ def metered_call(
     when: dict[str, Any] = {} if created_at is None else {"created_at": created_at}
     row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model, **when)
     if outcome != CallOutcome.UNKNOWN:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(runner, "cost", lambda *used: cost)
-            used = (prompt_tokens, completion_tokens)
-            runner.finish_call(row.pk, CallOutcome(outcome), used)
+        runner.finish_call(row.pk, CallOutcome(outcome), (prompt_tokens, completion_tokens), cost)
     return row
 
 

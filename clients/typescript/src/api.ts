@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 ae4804e918dcfe91f5674057a9a8890ee2584da49845d3a53913369071e4e248
+// Written by `make typescript` from docs/openapi.yaml, sha256 04ed299e2406c75a94bbe9991f8a73128564c8df15e6157014c76c3db1a6ef2e
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -975,6 +975,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/language-models/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List language models */
+        get: operations["list_language_models"];
+        put?: never;
+        /**
+         * Create a language model
+         * @description Agents without `language_models` call the models with a `position`, lowest first, instead of the deployment's. The next one is called if one fails.
+         */
+        post: operations["create_language_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/language-models/{language_model_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a language model */
+        get: operations["get_language_model"];
+        put?: never;
+        post?: never;
+        /** Delete a language model that no agent uses */
+        delete: operations["delete_language_model"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a language model
+         * @description A change of `endpoint` needs the `key` again. The name cannot change while agents use it.
+         */
+        patch: operations["update_language_model"];
+        trace?: never;
+    };
+    "/api/v1/language-models/{language_model_id}/test/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a language model
+         * @description Asks it for a text, a tool call and an answer in a JSON schema, which takes up to its timeout. Its tokens are counted.
+         */
+        post: operations["test_language_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/memories/search/": {
         parameters: {
             query?: never;
@@ -1604,7 +1667,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Name of the language model. Blank: the deployment's model of the tier. */
+            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -1613,6 +1676,8 @@ export interface components {
              *     * `reasoning` - Reasoning
              */
             model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
+            language_models?: string[];
             /**
              * Accepts instructions of applications
              * @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed.
@@ -1739,7 +1804,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Name of the language model. Blank: the deployment's model of the tier. */
+            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -1748,6 +1813,8 @@ export interface components {
              *     * `reasoning` - Reasoning
              */
             model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
+            language_models?: string[];
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
@@ -2086,7 +2153,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Name of the language model. Blank: the deployment's model of the tier. */
+            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -2095,6 +2162,8 @@ export interface components {
              *     * `reasoning` - Reasoning
              */
             model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
+            language_models?: string[];
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
             /**
@@ -2664,7 +2733,7 @@ export interface components {
             requested_by: string;
             /** @description The language model. */
             model: string;
-            /** @description Address of the language model. */
+            /** @description Host and port of the language model's server. */
             endpoint: string;
             /** @description json_schema, json_object or text: what the endpoint supports. */
             response_format: string;
@@ -2676,7 +2745,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description Cost, by the prices of the deployment.
+             * @description Cost, by the prices of the language models at that time.
              */
             cost: string;
             /** @description Counts by outcome, and refused ones by reason. */
@@ -2737,7 +2806,7 @@ export interface components {
             requested_by: string;
             /** @description The language model. */
             model: string;
-            /** @description Address of the language model. */
+            /** @description Host and port of the language model's server. */
             endpoint: string;
             /** @description json_schema, json_object or text: what the endpoint supports. */
             response_format: string;
@@ -2749,7 +2818,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description Cost, by the prices of the deployment.
+             * @description Cost, by the prices of the language models at that time.
              */
             cost: string;
             /** @description Counts by outcome, and refused ones by reason. */
@@ -3593,6 +3662,117 @@ export interface components {
          * @enum {string}
          */
         LanguageEnum: "en" | "de" | "es" | "fr" | "pt" | "pl" | "tr" | "nl" | "it" | "sv" | "da" | "nb" | "fi" | "id";
+        /** @description A language model of the tenant, without its key. */
+        LanguageModel: {
+            /** Format: uuid */
+            readonly id: string;
+            /** @description Where it is. */
+            readonly url: string;
+            /** @description The name by which agents refer to it. Unique in the tenant. */
+            name: string;
+            /**
+             * Address
+             * @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices.
+             */
+            endpoint?: string;
+            /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
+            model?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million input tokens.
+             */
+            prompt_price?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million output tokens.
+             */
+            completion_price?: string;
+            /** @description Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT. */
+            timeout_seconds?: number | null;
+            /**
+             * Maximum tokens a day
+             * @description After this many tokens of a day (UTC) the next model is called. Blank: no limit.
+             */
+            max_tokens_per_day?: number | null;
+            /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
+            position?: number | null;
+            /**
+             * Active
+             * @description Whether it is called.
+             */
+            is_active?: boolean;
+            /** @description Whether it has a key. */
+            readonly has_key: boolean;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            readonly created_at: string;
+        };
+        /** @description The fields of a language model. */
+        LanguageModelFields: {
+            /** @description The name by which agents refer to it. */
+            name: string;
+            /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
+            endpoint?: string;
+            /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
+            model?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million input tokens.
+             */
+            prompt_price?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million output tokens.
+             */
+            completion_price?: string;
+            /** @description Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT. */
+            timeout_seconds?: number | null;
+            /** @description After this many tokens of a day (UTC) the next model is called. Blank: no limit. */
+            max_tokens_per_day?: number | null;
+            /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
+            position?: number | null;
+            /** @description Whether it is called. */
+            is_active?: boolean;
+            /** @description The key of its server. No response shows it. Empty: none. */
+            key?: string;
+        };
+        /** @description A page of a list. */
+        LanguageModelPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["LanguageModel"][];
+        };
+        /** @description What a language model can do, and how long it takes. */
+        LanguageModelTest: {
+            /** @description Why it does not answer. Empty: it answers. */
+            problem: string;
+            /**
+             * Format: double
+             * @description Until the first text. null: it does not stream.
+             */
+            first_text_seconds: number | null;
+            /**
+             * Format: double
+             * @description Until the whole text. null: it does not answer.
+             */
+            seconds: number | null;
+            /** @description Whether texts come in parts. */
+            streams: boolean;
+            /** @description Whether it called a tool. */
+            calls_tools: boolean;
+            /** @description Whether its answer followed a JSON schema, which the extraction of facts uses. */
+            follows_schema: boolean;
+        };
         /** @description The numbers of turns and memories that did not fit. */
         LeftOut: {
             /** @description Turns of the session, the oldest. */
@@ -3835,7 +4015,9 @@ export interface components {
             agent_id: string | null;
             /** @description Purpose of the calls, such as extraction. */
             purpose: string;
-            /** @description The language model. */
+            /** @description Name of the tenant's language model. Empty: the deployment's. */
+            language_model: string;
+            /** @description Name of the model for its server. */
             model: string;
             /** @description All calls. */
             calls: number;
@@ -4131,7 +4313,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Name of the language model. Blank: the deployment's model of the tier. */
+            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -4140,6 +4322,8 @@ export interface components {
              *     * `reasoning` - Reasoning
              */
             model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
+            language_models?: string[];
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
@@ -4266,6 +4450,35 @@ export interface components {
             reason?: string;
             /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
             value?: string;
+        };
+        /** @description The fields of a language model to change. Omitted fields are unchanged. */
+        PatchedLanguageModelChanges: {
+            /** @description The name by which agents refer to it. */
+            name?: string;
+            /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
+            endpoint?: string;
+            /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
+            model?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million input tokens.
+             */
+            prompt_price?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million output tokens.
+             */
+            completion_price?: string;
+            /** @description Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT. */
+            timeout_seconds?: number | null;
+            /** @description After this many tokens of a day (UTC) the next model is called. Blank: no limit. */
+            max_tokens_per_day?: number | null;
+            /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
+            position?: number | null;
+            /** @description Whether it is called. */
+            is_active?: boolean;
+            /** @description The key of its server. No response shows it. Empty: none. */
+            key?: string;
         };
         /** @description Changes of a webhook. */
         PatchedWebhookChanges: {
@@ -8875,6 +9088,240 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HistoryImport"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_language_models: {
+        parameters: {
+            query?: {
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LanguageModelPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    create_language_model: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LanguageModelFields"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LanguageModel"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_language_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                language_model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LanguageModel"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_language_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                language_model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    update_language_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                language_model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedLanguageModelChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LanguageModel"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    test_language_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                language_model_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LanguageModelTest"];
                 };
             };
             400: components["responses"]["Invalid"];

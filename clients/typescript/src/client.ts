@@ -1,5 +1,5 @@
 import { KonstructError } from "./errors.js";
-import { Agents, Context, Questions, Sessions } from "./resources/agents.js";
+import { Agents, Context, LanguageModels, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Imports, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
@@ -35,6 +35,7 @@ export class Client {
   readonly facts: Facts;
   readonly identities: Identities;
   readonly imports: Imports;
+  readonly languageModels: LanguageModels;
   readonly memories: Memories;
   readonly messages: Messages;
   readonly questions: Questions;
@@ -68,6 +69,7 @@ export class Client {
     this.facts = new Facts(sender);
     this.identities = new Identities(sender);
     this.imports = new Imports(sender);
+    this.languageModels = new LanguageModels(sender);
     this.memories = new Memories(sender);
     this.messages = new Messages(sender);
     this.questions = new Questions(sender);

@@ -82,6 +82,7 @@ class AgentForm(forms.ModelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text=_help("tools"),
     )
+    language_models = PhrasesField("language_models")
     escalate_on = PhrasesField("escalate_on")
     hands_to = forms.TypedMultipleChoiceField(
         label=_label("hands_to"),
@@ -165,7 +166,7 @@ class AgentAdmin(AuditedAdmin):
         _fieldset(
             _("Language model"),
             _("The tier also decides how long a prompt may become."),
-            *("model_tier", "model", "max_completion_tokens"),
+            *("language_models", "model_tier", "model", "max_completion_tokens"),
         ),
         _fieldset(
             _("Applications"),

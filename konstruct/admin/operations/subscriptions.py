@@ -25,10 +25,10 @@ from konstruct.admin.access import (
 from konstruct.admin.lists import AgentFilter, UserFilter, id_column
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
 from konstruct.channels import webhooks
-from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
 from konstruct.model_names import translated_choices
+from konstruct.outgoing import AddressRefused
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
@@ -110,7 +110,7 @@ class SubscriptionForm(forms.ModelForm):
         if url := values.get("url"):
             try:
                 webhooks.check_address(url)
-            except ChannelRefused as error:
+            except AddressRefused as error:
                 self.add_error("url", str(error))
         channel = values.get("slack_channel")
         if channel and not CHANNEL_ID.fullmatch(channel):

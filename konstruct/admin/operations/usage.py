@@ -144,8 +144,8 @@ class ModelCallAdmin(AgentRowsAdmin):
     """Requests to language models, with their tokens and their cost."""
 
     list_display = (
-        "created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version", "model",
-        "prompt_tokens", "completion_tokens", "cost", "reply",
+        "created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version",
+        "language_model", "model", "prompt_tokens", "completion_tokens", "cost", "reply",
     )  # fmt: skip
     list_filter = ("outcome", AgentFilter, "created_at")
 

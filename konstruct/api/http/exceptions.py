@@ -82,8 +82,11 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentNameTaken: (409, "name-taken", "name"),
     orchestrator.AgentContradictory: (422, "contradictory-fields", ""),
     orchestrator.AgentInvalid: (400, "invalid-fields", ""),
+    orchestrator.LanguageModelInvalid: (400, "invalid-fields", ""),
     memory.InvalidArgument: (400, "invalid-fields", ""),
 }
+# Its value is not repeated: the key of a language model.
+NOT_REPEATED = "key"
 _KINDS = {
     # Of several errors of one kind, the first one describes it.
     **{
@@ -234,7 +237,8 @@ def _field_errors(detail: Any, data: Any, path: str = "") -> Iterator[FieldError
         for name, inner in detail.items():
             # DRF reports errors of the object as a whole under `non_field_errors`.
             here = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
-            value = data.get(name) if isinstance(data, Mapping) else None
+            is_shown = isinstance(data, Mapping) and name != NOT_REPEATED
+            value = data.get(name) if is_shown else None
             yield from _field_errors(inner, value, here)
     elif isinstance(detail, list):
         for inner in detail:

@@ -24,7 +24,6 @@ from konstruct.api.http import bodies, filters
 from konstruct.api.http.schema import LOCATION, header
 from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.models import KeyScope
-from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
     JsonOrEvents,
@@ -42,6 +41,7 @@ from konstruct.channels.webhooks import (
     send_again,
     webhooks,
 )
+from konstruct.outgoing import AddressRefused
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -207,7 +207,7 @@ class WebhookFields(bodies.StrictSerializer):
         """Refuse addresses that no event is sent to."""
         try:
             check_address(url)
-        except ChannelRefused as error:
+        except AddressRefused as error:
             raise serializers.ValidationError(str(error)) from error
         return url
 

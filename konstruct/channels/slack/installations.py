@@ -1,10 +1,5 @@
-"""Slack workspaces of a tenant: connecting and disconnecting them, and their encrypted tokens.
+"""Slack workspaces of a tenant: connecting and disconnecting them, and their tokens."""
 
-CHANNEL_TOKEN_KEYS has the keys of the tokens: the first one encrypts, all of them decrypt. An
-encrypted token names its tenant and workspace, so that a row copied elsewhere is unreadable there.
-"""
-
-import json
 import logging
 import secrets
 from collections.abc import Callable, Sequence
@@ -14,23 +9,22 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core import signing
-from django.core.exceptions import ImproperlyConfigured
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
-from konstruct.channels.exceptions import ChannelError, InstallationInvalid, TokenUnreadable
+from konstruct.channels.exceptions import ChannelError, InstallationInvalid
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.agents import find_agent
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import public_scope, required_tenant_id, tenant_scope
+from tenants.encryption import decrypt, encrypt
 from tenants.models import Domain
 from tenants.redis_keys import install_state_key
 from tenants.serving import claim_workspace, release_workspace
@@ -87,7 +81,9 @@ def connect(
                 "name": name,
                 "agent_id": agent_id,
                 "bot_user_id": bot_user_id,
-                "encrypted_token": encrypt(token.strip(), tenant_id=tenant_id, workspace=workspace),
+                "encrypted_token": encrypt(
+                    token.strip(), tenant_id=tenant_id, place=_place(workspace)
+                ),
                 "scopes": sorted(scopes),
                 "state": SlackInstallation.State.CONNECTED,
                 "installed_by": by,
@@ -175,63 +171,33 @@ def end_installation(workspace: str, *, reason: str, before: datetime | None = N
 
 
 def token_of(installation: SlackInstallation) -> str:
-    """Return the token of a connected workspace. Raises TokenUnreadable."""
+    """Return the token of a connected workspace. Raises SecretUnreadable."""
     return decrypt(
         installation.encrypted_token,
         tenant_id=required_tenant_id(),
-        workspace=installation.workspace,
+        place=_place(installation.workspace),
     )
 
 
 def reencrypt_tokens() -> int:
     """Encrypt every token of the current tenant with the first key; return their number.
 
-    Raises TokenUnreadable, and then changes nothing.
+    Raises SecretUnreadable, and then changes nothing.
     """
     with transaction.atomic():
         installations = list(SlackInstallation.objects.connected().select_for_update())
         for installation in installations:
-            content = _decrypt(installation.encrypted_token, installation.workspace)
-            installation.encrypted_token = _keys().encrypt(content).decode()
+            installation.encrypted_token = encrypt(
+                token_of(installation),
+                tenant_id=required_tenant_id(),
+                place=_place(installation.workspace),
+            )
             installation.save(update_fields=["encrypted_token"])
     return len(installations)
 
 
-def encrypt(token: str, *, tenant_id: UUID, workspace: str) -> str:
-    """Encrypt a token for one tenant and workspace."""
-    content = {"tenant": str(tenant_id), "place": _place(workspace), "token": token}
-    return _keys().encrypt(json.dumps(content).encode()).decode()
-
-
-def decrypt(encrypted: str, *, tenant_id: UUID, workspace: str) -> str:
-    """Decrypt a token. Raises TokenUnreadable."""
-    content = json.loads(_decrypt(encrypted, workspace))
-    if (content["tenant"], content["place"]) != (str(tenant_id), _place(workspace)):
-        raise TokenUnreadable(f"The token of {_place(workspace)} was encrypted for another place.")
-    return str(content["token"])
-
-
-def _decrypt(encrypted: str, workspace: str) -> bytes:
-    try:
-        return _keys().decrypt(encrypted)
-    except InvalidToken:
-        raise TokenUnreadable(
-            f"The token of {_place(workspace)} cannot be read with any of CHANNEL_TOKEN_KEYS: add "
-            "the key that encrypted it, or connect the workspace again."
-        ) from None
-
-
 def _place(workspace: str) -> str:
     return f"{CHANNEL} {workspace}"
-
-
-def _keys() -> MultiFernet:
-    if not settings.CHANNEL_TOKEN_KEYS:
-        raise ImproperlyConfigured(
-            "CHANNEL_TOKEN_KEYS is not set; python -c 'from cryptography.fernet import Fernet; "
-            "print(Fernet.generate_key().decode())' makes a key"
-        )
-    return MultiFernet([Fernet(key) for key in settings.CHANNEL_TOKEN_KEYS])
 
 
 AUTHORIZE_URL: Final = "https://slack.com/oauth/v2/authorize"

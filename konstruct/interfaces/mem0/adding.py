@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
@@ -20,6 +19,7 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.extraction.checks import AcceptedCandidate
+from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.orchestrator.usage import admit_memories
 from memory.conversations.importing import ImportedTurn, import_turns
@@ -171,9 +171,9 @@ def extract_facts(
         NotExtracted: no language model, no tokens left for today, or no valid answer.
         Busy: the tenant had no free slot for SLOT_TIMEOUT_SECONDS.
     """
-    if not settings.LLM_POOL_URL:
-        raise NotExtracted(NO_MODEL)
     agent = Agent.objects.filter(pk=owner.agent_id).first() if owner.agent_id else None
+    if not has_language_model(agent):
+        raise NotExtracted(NO_MODEL)
     moment = said_at or timezone.now()
     messages = [
         Message(role=text.role, content=text.content, created_at=moment, user_id="")

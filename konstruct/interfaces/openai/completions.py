@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
-
 from konstruct.api.auth.permissions import Caller
 from konstruct.channels.rest.responses import event
 from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
@@ -26,6 +24,7 @@ from konstruct.orchestrator.builder import (
     limited_options,
     max_instruction_tokens,
 )
+from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.models import Agent
 from memory.context import tokens
 
@@ -177,7 +176,7 @@ def report_of(
         )
     ignored: dict[str, str] = {}
     limited = limited_options(agent, chat.options)
-    if not settings.LLM_POOL_URL:
+    if not has_language_model(agent):
         limited = dict(chat.options)
         ignored |= {name: _NO_MODEL for name in SAMPLING if name in chat.options}
     ignored |= dict.fromkeys(_unsupported(chat.body), "This parameter is not supported here.")
@@ -237,4 +236,4 @@ def _refusal_of_instructions(agent: Agent, caller: Caller) -> str:
         return "the API key is bound to a user or an agent."
     if not agent.accepts_client_instructions:
         return "this agent accepts no instructions of applications."
-    return "" if settings.LLM_POOL_URL else _NO_MODEL
+    return "" if has_language_model(agent) else _NO_MODEL

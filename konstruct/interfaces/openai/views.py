@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -45,6 +44,7 @@ from konstruct.interfaces.openai.requests import (
 )
 from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
@@ -104,12 +104,13 @@ class ChatCompletionsView(ApiView):
     def post(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
         chat, key = read_request(request.data), idempotency_key(request)
-        if not settings.LLM_POOL_URL and (parameter := option_needing_model(chat.options)):
+        agent = self.caller.agent(chat.model, active=True)
+        parameter = option_needing_model(chat.options)
+        if parameter and not has_language_model(agent):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."
             )
             raise InvalidParameter(parameter, detail, code="unsupported_parameter")
-        agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
         thread_id = thread_of(request, chat)
         thread = Thread(agent.id, user_id, thread_id or user_id)

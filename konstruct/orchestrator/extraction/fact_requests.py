@@ -12,9 +12,9 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 
-from konstruct.llm.completions import Completion, split_credentials
+from konstruct.llm.completions import Completion
 from konstruct.llm.exceptions import LLMError, LLMRefused
-from konstruct.orchestrator import metering, runner, usage
+from konstruct.orchestrator import language_models, metering, runner, usage
 from konstruct.orchestrator.builder import LENGTH_LIMITS, AgentForReply
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction.candidates import (
@@ -26,7 +26,7 @@ from konstruct.orchestrator.extraction.candidates import (
 )
 from konstruct.orchestrator.extraction.checks import KnownFact, Source
 from konstruct.orchestrator.messages import KonstructMessage, Thread
-from konstruct.orchestrator.models import Agent, ExtractionRun
+from konstruct.orchestrator.models import Agent, ExtractionRun, LanguageModel
 from memory.embedding.embedder import embed
 from memory.models import MemoryEntry, Message
 from tenants.context import required_tenant_id
@@ -120,7 +120,7 @@ def require_model(batch: Batch) -> None:
         ExtractionFailed: no language model is configured.
         ExtractionLimitReached: the request would exceed a limit of the agent or the tenant.
     """
-    if not settings.LLM_POOL_URL:
+    if not language_models.has_language_model(batch.agent):
         raise ExtractionFailed(NO_MODEL)
     try:
         usage.require_room(usage.MODEL_CALL_QUOTAS)
@@ -139,14 +139,17 @@ def require_model(batch: Batch) -> None:
 
 
 def build_run(batch: Batch, **values: Any) -> ExtractionRun:
-    """Return an unsaved run for a batch."""
-    agent, (url, _) = batch.agent, split_credentials(settings.LLM_POOL_URL)
+    """Return an unsaved run for a batch, with the first language model of the agent."""
+    agent = batch.agent
+    first = next(iter(language_models.chain_of(agent)), LanguageModel(name=""))
+    requested = agent.extraction_model or agent.model
+    described = language_models.described(first, requested, agent.model_tier)
     return ExtractionRun(
         tenant_id=required_tenant_id(),
         **batch.thread.as_filter,
         message_ids=[message.id for message in batch.messages],
-        model=agent.extraction_model or agent.model or settings.LLM_MODEL or agent.model_tier,
-        endpoint=url,
+        model=described["model"],
+        endpoint=described["endpoint"],
         prompt_digest=PROMPT_DIGEST,
         **values,
     )
@@ -177,6 +180,8 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
             is_last = response_format == FORMATS[-1]
             if is_last or error.status not in UNKNOWN_FORMAT_STATUSES:
                 raise
+    run.model = completion.model or run.model
+    run.endpoint = completion.endpoint or run.endpoint
     supported_formats[run.endpoint, run.model] = run.response_format
     run.output = completion.text
     if completion.finish_reason == "length":
@@ -214,7 +219,7 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         used = runner.tokens_of(messages, answer) if answer else (0, 0)
         run.prompt_tokens += used[0]
         run.completion_tokens += used[1]
-        run.cost += runner.cost(*used)
+        run.cost += answer.cost if answer else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ PRIVILEGES = {
     "orchestrator_dailyusage": ["INSERT", "UPDATE"],
     "orchestrator_agentversion": ["INSERT"],
     "orchestrator_savedquestion": ["INSERT", "UPDATE (content)", "DELETE"],
+    "orchestrator_languagemodel": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_questionanswer": ["INSERT", "DELETE"],
     "orchestrator_historyimport": [
         "INSERT",
@@ -115,7 +116,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Name of the language model. Blank: the deployment's model of the tier.",
+                        help_text="Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier.",
                         max_length=200,
                     ),
                 ),
@@ -312,6 +313,20 @@ class Migration(migrations.Migration):
                         ),
                         default=list,
                         help_text="Words or phrases in a message that return a conversation to the previous agent.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "language_models",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models.",
                         size=None,
                     ),
                 ),
@@ -1312,7 +1327,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Address of the language model.",
+                        help_text="Host and port of the language model's server.",
                     ),
                 ),
                 (
@@ -1358,7 +1373,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="Cost, by the prices of the deployment.",
+                        help_text="Cost, by the prices of the language models at that time.",
                         max_digits=12,
                     ),
                 ),
@@ -1468,6 +1483,15 @@ class Migration(migrations.Migration):
                     models.TextField(blank=True, default="", help_text="The language model."),
                 ),
                 (
+                    "language_model",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Name of the tenant's language model. Empty: the deployment's.",
+                    ),
+                ),
+                (
                     "endpoint",
                     models.TextField(
                         blank=True,
@@ -1512,7 +1536,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="Cost, by the prices of the deployment.",
+                        help_text="Cost, by the prices of the language model at that time.",
                         max_digits=12,
                     ),
                 ),
@@ -1623,7 +1647,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="Cost, by the prices of the deployment.",
+                        help_text="Cost, by the prices of the language models at that time.",
                         max_digits=18,
                     ),
                 ),
@@ -2083,6 +2107,148 @@ class Migration(migrations.Migration):
                 "verbose_name": "history import",
             },
         ),
+        migrations.CreateModel(
+            name="LanguageModel",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The name by which agents refer to it. Unique in the tenant.",
+                        max_length=120,
+                        validators=[
+                            validators.ProhibitNullCharactersValidator(),
+                            validators.RegexValidator("^\\S(.*\\S)?$"),
+                        ],
+                    ),
+                ),
+                (
+                    "endpoint",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices.",
+                        max_length=2000,
+                        verbose_name="address",
+                    ),
+                ),
+                (
+                    "secret_key",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="The key, encrypted.",
+                    ),
+                ),
+                (
+                    "model",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Name of the model for the server. Blank: the agent's model, or else its tier.",
+                        max_length=200,
+                        validators=[validators.ProhibitNullCharactersValidator()],
+                    ),
+                ),
+                (
+                    "prompt_price",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="Price of a million input tokens.",
+                        max_digits=12,
+                        validators=[validators.MinValueValidator(0)],
+                    ),
+                ),
+                (
+                    "completion_price",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="Price of a million output tokens.",
+                        max_digits=12,
+                        validators=[validators.MinValueValidator(0)],
+                    ),
+                ),
+                (
+                    "timeout_seconds",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "max_tokens_per_day",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="After this many tokens of a day (UTC) the next model is called. Blank: no limit.",
+                        null=True,
+                        verbose_name="maximum tokens a day",
+                    ),
+                ),
+                (
+                    "position",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        help_text="Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Whether it is called.",
+                        verbose_name="active",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(), editable=False, help_text="Time of creation."
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "language model",
+                "ordering": ["position", "name"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("name",),
+                        name="language_model_name",
+                        violation_error_message="This tenant has a language model of that name already.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("timeout_seconds__gt", 0), ("timeout_seconds", None), _connector="OR"
+                        ),
+                        name="language_model_timeout",
+                        violation_error_message="timeout_seconds: Give 1 or more, or leave it out.",
+                    ),
+                ],
+            },
+        ),
         migrations.RunSQL(FORGET_ERASED_MESSAGES, migrations.RunSQL.noop),
         *protect_tables(PRIVILEGES),
         CommentOnTables(
@@ -2098,6 +2264,7 @@ class Migration(migrations.Migration):
                 "HistoryImport": "A file with history of another system: its options, its preview and its import.",
                 "HistoryMerge": "A request to move the memory of one user to another. The owner's process does it.",
                 "DailyUsage": "Counts of one day (UTC).",
+                "LanguageModel": "A language model of the tenant: its server, key, prices and limits.",
                 "ModelCall": "A request to a language model, recorded before it is sent.",
                 "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",

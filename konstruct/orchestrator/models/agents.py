@@ -14,6 +14,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import get_language_info, gettext, gettext_lazy as _
 
+from konstruct.orchestrator.models.language_models import LanguageModel
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
@@ -167,11 +168,17 @@ class Agent(TenantModel):
     persona = fields.optional_text(help_text="The agent's style: tone, language, manners.")
     model = fields.optional_char(
         max_length=200,
-        help_text="Name of the language model. Blank: the deployment's model of the tier.",
+        help_text="Name of the language model for the deployment's server, and for language models "
+        "of the tenant without a name of a model. Blank: the deployment's model of the tier.",
     )
     model_tier = _short_choice(
         ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
+    )
+    language_models = fields.text_list(
+        blank=True,
+        help_text="Names of the tenant's language models that answer, in this order: the next one "
+        "is called if one fails. None: the tenant's default models.",
     )
     accepts_client_instructions = fields.flag(
         "accepts instructions of applications",
@@ -314,6 +321,7 @@ class Agent(TenantModel):
             kind="agents",
             position=1,
             is_mutable=True,
+            without=("language_models",),  # another tenant has other ones
             where="%(user)s::text IS NULL"
             " OR id IN (SELECT agent_id FROM memory_message WHERE user_id = %(user)s)"
             " OR id IN (SELECT agent_id FROM memory_memoryentry WHERE user_id = %(user)s)"
@@ -402,6 +410,11 @@ class Agent(TenantModel):
                 {"tools": f"There is no tool {unknown[0]!r}. There are: {known}."}
             )
         validate_rules(self)
+        models_by_name = LanguageModel.objects.in_bulk(self.language_models, field_name="name")
+        if unknown := [name for name in self.language_models if name not in models_by_name]:
+            raise ValidationError(
+                {"language_models": f"This tenant has no language model {unknown[0]!r}."}
+            )
         rules = self.fact_review_by_slot
         if not isinstance(rules, dict) or not {*rules.values()} <= {*FactReview.values}:
             raise ValidationError(

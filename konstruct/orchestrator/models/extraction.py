@@ -111,7 +111,7 @@ class ExtractionRun(AgentUserModel):
         help_text="The person or key that requested it. Empty: the platform."
     )
     model = fields.optional_text(help_text="The language model.")
-    endpoint = fields.optional_text(help_text="Address of the language model.")
+    endpoint = fields.optional_text(help_text="Host and port of the language model's server.")
     response_format = fields.optional_text(
         help_text="json_schema, json_object or text: what the endpoint supports."
     )
@@ -119,7 +119,9 @@ class ExtractionRun(AgentUserModel):
     output = fields.optional_text(help_text="The answer of the model, verbatim.")
     prompt_tokens = fields.count(help_text="Tokens sent.")
     completion_tokens = fields.count(help_text="Tokens received.")
-    cost = fields.money(max_digits=12, help_text="Cost, by the prices of the deployment.")
+    cost = fields.money(
+        max_digits=12, help_text="Cost, by the prices of the language models at that time."
+    )
     result = fields.json_object(
         help_text="Counts: proposed, active, confirmed, superseded, and refused by reason."
     )
@@ -191,6 +193,9 @@ class ModelCall(TenantModel):
     )
     purpose = models.TextField(help_text="Purpose of the call, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
+    language_model = fields.optional_text(
+        help_text="Name of the tenant's language model. Empty: the deployment's."
+    )
     endpoint = fields.optional_text(help_text="Host and port of the language model's server.")
     requests = models.PositiveSmallIntegerField(
         default=1,
@@ -205,7 +210,9 @@ class ModelCall(TenantModel):
     error = fields.optional_text("reason", help_text="The reason of a failure.")
     prompt_tokens = fields.count(help_text="Tokens sent.")
     completion_tokens = fields.count(help_text="Tokens received.")
-    cost = fields.money(max_digits=12, help_text="Cost, by the prices of the deployment.")
+    cost = fields.money(
+        max_digits=12, help_text="Cost, by the prices of the language model at that time."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
 
     personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")

@@ -23,7 +23,9 @@ class DailyUsage(TenantModel):
     failed = big_count(help_text="Calls of language models that failed.")
     prompt_tokens = big_count(help_text="Tokens sent.")
     completion_tokens = big_count(help_text="Tokens received.")
-    cost = money(max_digits=18, help_text="Cost, by the prices of the deployment.")
+    cost = money(
+        max_digits=18, help_text="Cost, by the prices of the language models at that time."
+    )
 
     personal_data = NoPersonalData("counts by day, without a user or a text")
 

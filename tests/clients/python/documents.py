@@ -32,7 +32,10 @@ else:
 # Documents with handwritten types in the client.
 LEFT_OUT = {"Import", "Problem", "FieldError"}
 # Bodies whose fields are arguments of methods.
-BODIES = {"AgentFields", "DraftFields", "PatchedAgentChanges", "PatchedFactChange"}
+BODIES = {
+    *("AgentFields", "DraftFields", "PatchedAgentChanges", "PatchedFactChange"),
+    *("LanguageModelFields", "PatchedLanguageModelChanges"),
+}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
@@ -67,7 +70,8 @@ def one(name: str, part: dict[str, Any]) -> str:
 
 def called(name: str) -> str:
     """Return the name of a document in the client."""
-    return {"AgentFields": "NewAgent"}.get(name, name.removeprefix("Patched"))
+    new = {"AgentFields": "NewAgent", "LanguageModelFields": "NewLanguageModel"}
+    return new.get(name, name.removeprefix("Patched"))
 
 
 def type_of(part: dict[str, Any]) -> str:

@@ -60,6 +60,7 @@ WITHOUT_A_GET = {
     "clear_session",
     "ask_questions",
     "delete_question",
+    "language_model_test",
     "answer_escalation",
     "assign_escalation",
     "resolve_escalation",

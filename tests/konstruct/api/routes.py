@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from konstruct.api.http.views import ApiView
 from konstruct.orchestrator.handoff.escalations import last_user_message
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.models import Escalation, LanguageModel
 from memory.conversations.transcript import record_message
 from memory.models import Role
 from tenants.context import tenant_scope
@@ -56,6 +56,13 @@ def _answerable(seed: SeedData) -> str:
                 content="Where is it?",
             )
     return f"{V1}escalations/{seed.escalation}/answer/"
+
+
+def _test_of_model(seed: SeedData) -> str:
+    """Return the address that tests a model of the deployment, which has none in these tests."""
+    with tenant_scope(seed.program.tenant.id):
+        model = LanguageModel.objects.get(endpoint="")
+    return f"{V1}language-models/{model.pk}/test/"
 
 
 def line(seed: SeedData) -> dict[str, str]:
@@ -120,7 +127,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-run-list", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=30,
+        messages=32,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("question-list", "GET"): Case(
@@ -165,7 +172,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("item-detail", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
     ("chat-completions", "POST"): Case(
         lambda seed: "/v1/chat/completions",
-        messages=9,
+        messages=11,
         body=lambda seed: {
             "model": ada(seed),
             "user": "maria",
@@ -215,7 +222,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("extraction-run-list", "GET"): Case(at(RUNS, **OF_MARIA), messages=4),
     ("extraction-run-list", "POST"): Case(
         at(RUNS),
-        messages=15,
+        messages=16,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
     ("extraction-run-detail", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", messages=4),
@@ -226,7 +233,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", messages=22
     ),
     ("extraction-run-replay-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=14, body=lambda seed: {}
+        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=15, body=lambda seed: {}
     ),
     ("extraction-run-compare-extraction-runs", "GET"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
@@ -375,6 +382,24 @@ CASES: dict[tuple[str, str], Case] = {
         },
     ),
     ("events", "GET"): Case(at("events/"), messages=6),
+    ("language-model-list", "GET"): Case(at("language-models/"), messages=3),
+    ("language-model-list", "POST"): Case(
+        at("language-models/"),
+        messages=7,
+        body=lambda seed: {"name": "backup", "endpoint": "https://llm.invalid/v1"},
+    ),
+    ("language-model-detail", "GET"): Case(
+        lambda seed: f"{V1}language-models/{seed.language_model}/", messages=3
+    ),
+    ("language-model-detail", "PATCH"): Case(
+        lambda seed: f"{V1}language-models/{seed.language_model}/",
+        messages=7,
+        body=lambda seed: {"position": 1},
+    ),
+    ("language-model-detail", "DELETE"): Case(
+        lambda seed: f"{V1}language-models/{seed.language_model}/", messages=5
+    ),
+    ("language-model-measure", "POST"): Case(_test_of_model, messages=5),
     ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
     ("webhook-list", "POST"): Case(
         at("webhooks/"), messages=3, body=lambda seed: {"url": "https://hooks.example.com/"}
@@ -426,6 +451,7 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "recall-event-list": at("recall-events/"),
     "tool-call-list": at("tool-calls/"),
     "user-list": at("users/"),
+    "language-model-list": at("language-models/"),
     "webhook-list": at("webhooks/"),
     "webhook-delivery-list": at("webhook-deliveries/"),
     "user-list-timeline": at("users/maria/timeline/"),

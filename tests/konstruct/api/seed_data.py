@@ -17,12 +17,14 @@ from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
     Escalation,
     ExtractionCursor,
     HistoryImport,
+    LanguageModel,
     QuestionAnswer,
     RunState,
     ToolCall,
@@ -94,6 +96,7 @@ class SeedData:
     webhook: UUID
     delivery: UUID
     history_import: UUID
+    language_model: UUID
 
 
 def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
@@ -174,10 +177,15 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
         record_event(EventType.FACT_ACTIVE, fact, agent_id=program.agent.id, user_id="vera")
         upload = HistoryImport.objects.create(file_name=f"chat{secret}.txt", content=b"")
         delivery = EventDelivery.objects.values_list("pk", flat=True)[0]
+        # Not called by agents: they have no position.
+        language_model = create_language_model(
+            name=f"m1{secret}", endpoint="https://llm.invalid/v1", key="sk-1"
+        ).pk
+        LanguageModel.objects.create(name=f"m2{secret}")  # of the deployment, which has none
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
-        question, webhook, delivery, upload.pk,
+        question, webhook, delivery, upload.pk, language_model,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), messages=2),
-    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=15, body=tall_vera),
+    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=17, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         messages=6,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import openai
 import pytest
 
+from konstruct import outgoing
 from konstruct.llm import client, transport
 from konstruct.llm.client import HttpLanguageModel
 from konstruct.llm.completions import CompletionRequest
@@ -64,8 +65,8 @@ def new_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], openai.
     with contextlib.ExitStack() as stack:
 
         def make() -> openai.OpenAI:
-            made = stack.enter_context(create(os.getpid()))
-            monkeypatch.setattr(client, "_client", lambda process_id: made)
+            made = stack.enter_context(create(os.getpid(), is_guarded=False))
+            monkeypatch.setattr(client, "_client", lambda process_id, is_guarded: made)
             return made
 
         yield make
@@ -136,8 +137,8 @@ def test_a_name_that_is_not_resolved_in_time_is_a_timeout(
         return resolve(host, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
-    close = transport._close
-    monkeypatch.setattr(transport, "_close", lambda opening: (close(opening), closed.set()))
+    close = outgoing._close
+    monkeypatch.setattr(outgoing, "_close", lambda opening: (close(opening), closed.set()))
     with pytest.raises(LLMTimeout):
         ask(llm_server.url.replace("127.0.0.1", "llm.test"))
     stopped.set()

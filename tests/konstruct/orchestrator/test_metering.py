@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMUnavailable
-from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator import language_models, metering, runner
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.dry_runs import dry_run
@@ -151,7 +151,7 @@ def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls
     asked = AgentForReply(program.agent, meter={"agent_id": program.agent.pk})
     with monkeypatch.context() as patch:
         if step == "before the request":
-            patch.setattr(runner, "language_model", _killed)
+            patch.setattr(language_models, "language_model", _killed)
         patch.setattr(runner, "finish_call", lambda *_, **__: None)
         try:
             runner.complete(_Message(), asked, message)

@@ -177,6 +177,7 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "memory.FactEvidence.source_digest",
         "memory.MemoryEntry.content_digest",
         "orchestrator.ExtractionRun.prompt_digest",
+        "orchestrator.LanguageModel.secret_key",
         "outbox.Subscription.previous_secret",
         "outbox.Subscription.secret",
     }

@@ -11,7 +11,13 @@ import httpx
 from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
-from konstruct_client.resources.agents import Agents, Context, Questions, Sessions
+from konstruct_client.resources.agents import (
+    Agents,
+    Context,
+    LanguageModels,
+    Questions,
+    Sessions,
+)
 from konstruct_client.resources.coding_agents import ClaudeCode, MemoryTool
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
 from konstruct_client.resources.messages import (
@@ -47,6 +53,7 @@ class Resources(Generic[S]):
         self.facts = Facts(sender)
         self.identities = Identities(sender)
         self.imports = Imports(sender)
+        self.language_models = LanguageModels(sender)
         self.memories = Memories(sender)
         self.memory_tool = MemoryTool(sender)
         self.messages = Messages(sender)

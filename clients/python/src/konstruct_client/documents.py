@@ -41,9 +41,13 @@ class Agent(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Name of the language model. Blank: the deployment's model of the tier."""
+    """Name of the language model for the deployment's server, and for language models of the
+    tenant without a name of a model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    language_models: NotRequired[list[str]]
+    """Names of the tenant's language models that answer, in this order: the next one is called
+    if one fails. None: the tenant's default models."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -132,9 +136,13 @@ class NewAgent(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Name of the language model. Blank: the deployment's model of the tier."""
+    """Name of the language model for the deployment's server, and for language models of the
+    tenant without a name of a model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    language_models: NotRequired[list[str]]
+    """Names of the tenant's language models that answer, in this order: the next one is called
+    if one fails. None: the tenant's default models."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -326,9 +334,13 @@ class DraftFields(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Name of the language model. Blank: the deployment's model of the tier."""
+    """Name of the language model for the deployment's server, and for language models of the
+    tenant without a name of a model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    language_models: NotRequired[list[str]]
+    """Names of the tenant's language models that answer, in this order: the next one is called
+    if one fails. None: the tenant's default models."""
     max_completion_tokens: NotRequired[int | None]
     """Maximum number of tokens in one answer of the language model. An application may ask for
     fewer. Blank: only the model's own limit."""
@@ -668,7 +680,7 @@ class ExtractionRun(TypedDict):
     model: str
     """The language model."""
     endpoint: str
-    """Address of the language model."""
+    """Host and port of the language model's server."""
     response_format: str
     """json_schema, json_object or text: what the endpoint supports."""
     prompt_digest: str
@@ -678,7 +690,7 @@ class ExtractionRun(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """Cost, by the prices of the deployment."""
+    """Cost, by the prices of the language models at that time."""
     result: dict[str, Any]
     """Counts by outcome, and refused ones by reason."""
     error: str
@@ -714,7 +726,7 @@ class ExtractionRunInFull(TypedDict):
     model: str
     """The language model."""
     endpoint: str
-    """Address of the language model."""
+    """Host and port of the language model's server."""
     response_format: str
     """json_schema, json_object or text: what the endpoint supports."""
     prompt_digest: str
@@ -724,7 +736,7 @@ class ExtractionRunInFull(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """Cost, by the prices of the deployment."""
+    """Cost, by the prices of the language models at that time."""
     result: dict[str, Any]
     """Counts by outcome, and refused ones by reason."""
     error: str
@@ -1044,6 +1056,84 @@ class Item(TypedDict):
     """When it was added."""
 
 
+class LanguageModel(TypedDict):
+    """A language model of the tenant, without its key."""
+
+    id: str
+    url: str
+    """Where it is."""
+    name: str
+    """The name by which agents refer to it. Unique in the tenant."""
+    endpoint: NotRequired[str]
+    """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
+    pool. Blank: the deployment's server, with its key and its prices."""
+    model: NotRequired[str]
+    """Name of the model for the server. Blank: the agent's model, or else its tier."""
+    prompt_price: NotRequired[str]
+    """Price of a million input tokens."""
+    completion_price: NotRequired[str]
+    """Price of a million output tokens."""
+    timeout_seconds: NotRequired[int | None]
+    """Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one
+    gets at most half of the time that is left. Blank: LLM_TIMEOUT."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of a day (UTC) the next model is called. Blank: no limit."""
+    position: NotRequired[int | None]
+    """Place among the models of agents without own ones, lowest first. Blank: it is only for
+    agents that name it."""
+    is_active: NotRequired[bool]
+    """Whether it is called."""
+    has_key: bool
+    """Whether it has a key."""
+    created_at: str
+    """Time of creation."""
+
+
+class NewLanguageModel(TypedDict):
+    """The fields of a language model."""
+
+    name: str
+    """The name by which agents refer to it."""
+    endpoint: NotRequired[str]
+    """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
+    pool. Blank: the deployment's server, with its key and its prices."""
+    model: NotRequired[str]
+    """Name of the model for the server. Blank: the agent's model, or else its tier."""
+    prompt_price: NotRequired[str]
+    """Price of a million input tokens."""
+    completion_price: NotRequired[str]
+    """Price of a million output tokens."""
+    timeout_seconds: NotRequired[int | None]
+    """Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one
+    gets at most half of the time that is left. Blank: LLM_TIMEOUT."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of a day (UTC) the next model is called. Blank: no limit."""
+    position: NotRequired[int | None]
+    """Place among the models of agents without own ones, lowest first. Blank: it is only for
+    agents that name it."""
+    is_active: NotRequired[bool]
+    """Whether it is called."""
+    key: NotRequired[str]
+    """The key of its server. No response shows it. Empty: none."""
+
+
+class LanguageModelTest(TypedDict):
+    """What a language model can do, and how long it takes."""
+
+    problem: str
+    """Why it does not answer. Empty: it answers."""
+    first_text_seconds: float | None
+    """Until the first text. null: it does not stream."""
+    seconds: float | None
+    """Until the whole text. null: it does not answer."""
+    streams: bool
+    """Whether texts come in parts."""
+    calls_tools: bool
+    """Whether it called a tool."""
+    follows_schema: bool
+    """Whether its answer followed a JSON schema, which the extraction of facts uses."""
+
+
 class LeftOut(TypedDict):
     """The numbers of turns and memories that did not fit."""
 
@@ -1186,8 +1276,10 @@ class ModelUsageRow(TypedDict):
     agent_id: str | None
     purpose: str
     """Purpose of the calls, such as extraction."""
+    language_model: str
+    """Name of the tenant's language model. Empty: the deployment's."""
     model: str
-    """The language model."""
+    """Name of the model for its server."""
     calls: int
     """All calls."""
     failed: int
@@ -1278,9 +1370,13 @@ class AgentChanges(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Name of the language model. Blank: the deployment's model of the tier."""
+    """Name of the language model for the deployment's server, and for language models of the
+    tenant without a name of a model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
+    language_models: NotRequired[list[str]]
+    """Names of the tenant's language models that answer, in this order: the next one is called
+    if one fails. None: the tenant's default models."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -1377,6 +1473,34 @@ class FactChange(TypedDict):
     value: NotRequired[str]
     """The value of the fact's slot, such as Oslo. Default: the words of the new content that
     replace it, or it, if the content still has it."""
+
+
+class LanguageModelChanges(TypedDict):
+    """The fields of a language model to change. Omitted fields are unchanged."""
+
+    name: NotRequired[str]
+    """The name by which agents refer to it."""
+    endpoint: NotRequired[str]
+    """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
+    pool. Blank: the deployment's server, with its key and its prices."""
+    model: NotRequired[str]
+    """Name of the model for the server. Blank: the agent's model, or else its tier."""
+    prompt_price: NotRequired[str]
+    """Price of a million input tokens."""
+    completion_price: NotRequired[str]
+    """Price of a million output tokens."""
+    timeout_seconds: NotRequired[int | None]
+    """Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one
+    gets at most half of the time that is left. Blank: LLM_TIMEOUT."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of a day (UTC) the next model is called. Blank: no limit."""
+    position: NotRequired[int | None]
+    """Place among the models of agents without own ones, lowest first. Blank: it is only for
+    agents that name it."""
+    is_active: NotRequired[bool]
+    """Whether it is called."""
+    key: NotRequired[str]
+    """The key of its server. No response shows it. Empty: none."""
 
 
 class QuestionAnswer(TypedDict):

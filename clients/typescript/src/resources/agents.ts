@@ -91,6 +91,43 @@ export class Questions extends Resource {
   }
 }
 
+/** The tenant's own language models. No response has a key. */
+export class LanguageModels extends Resource {
+  /** Create a language model. */
+  create(params: Params<"create_language_model">, options: OnceOptions = {}) {
+    const request = { body: params, headers: once(options) };
+    return this.call<"create_language_model">("POST", "language-models/", request, options);
+  }
+
+  /** Get a language model. */
+  get(languageModelId: string, options: CallOptions = {}) {
+    return this.call<"get_language_model">("GET", pathOf("language-models", languageModelId), {}, options);
+  }
+
+  /** Change a language model. Omitted fields stay. */
+  change(languageModelId: string, params: Params<"update_language_model">, options: CallOptions = {}) {
+    const request = { body: params };
+    return this.call<"update_language_model">("PATCH", pathOf("language-models", languageModelId), request, options);
+  }
+
+  /** Delete a language model that no agent names. */
+  delete(languageModelId: string, options: CallOptions = {}) {
+    return this.call<"delete_language_model">("DELETE", pathOf("language-models", languageModelId), {}, options);
+  }
+
+  /** Measure a language model, and what it can do. */
+  test(languageModelId: string, options: CallOptions = {}) {
+    const request = { isRepeatable: false };
+    const path = pathOf("language-models", languageModelId, "test");
+    return this.call<"test_language_model">("POST", path, request, options);
+  }
+
+  /** List language models by name. */
+  list(params: Params<"list_language_models"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_language_models">("language-models/", params, options);
+  }
+}
+
 /** Threads of LangGraph graphs. */
 export class Sessions extends Resource {
   /** List sessions, last used first. */

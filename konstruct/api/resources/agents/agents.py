@@ -41,7 +41,7 @@ MAX_PROMPT_CHARACTERS = 100_000
 MAX_RULES = 100
 MAX_INTEGER = 2**31 - 1
 SETTINGS = [
-    *("name", "system_prompt", "identity", "persona", "model", "model_tier"),
+    *("name", "system_prompt", "identity", "persona", "model", "model_tier", "language_models"),
     *("accepts_client_instructions", "max_completion_tokens", "is_active"),
     *("conversation_pause_hours", "language", "time_zone"),
     *("recall_mode", "recall_top_k", "recall_gate", "recall_preset"),
@@ -101,6 +101,12 @@ class AgentFields(StrictModelSerializer):
         required=False,
         max_length=MAX_RULES,
         help_text=_help("tools"),
+    )
+    language_models = BoundedListField(
+        child=StrictCharField(max_length=120),
+        required=False,
+        max_length=MAX_RULES,
+        help_text=_help("language_models"),
     )
     escalate_on = _phrases(BoundedListField, "escalate_on")
     hands_to = serializers.ListField(

@@ -38,7 +38,7 @@ TRY = "audit.try_agent"
 DRAFT_FIELDS = frozenset(
     {
         *("system_prompt", "identity", "persona", "model_tier", "model", "max_completion_tokens"),
-        *("tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
+        *("language_models", "tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
         *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
         *("recall_open_at", "recall_keep_at", "recall_weights"),
     }

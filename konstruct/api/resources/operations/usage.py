@@ -163,7 +163,10 @@ class ModelUsageRowSerializer(serializers.Serializer):
     agent = AgentNameField(allow_null=True, help_text="The agent's name. null: no agent.")
     agent_id = serializers.UUIDField(allow_null=True)
     purpose = serializers.CharField(help_text="Purpose of the calls, such as extraction.")
-    model = serializers.CharField(help_text="The language model.")
+    language_model = serializers.CharField(
+        help_text="Name of the tenant's language model. Empty: the deployment's."
+    )
+    model = serializers.CharField(help_text="Name of the model for its server.")
     calls = serializers.IntegerField(help_text="All calls.")
     failed = serializers.IntegerField(help_text="Calls that failed.")
     unknown = serializers.IntegerField(

@@ -11,14 +11,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.db import IntegrityError, ProgrammingError
 
-from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
+from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.inbound import learn_name
-from konstruct.channels.slack.installations import connect, decrypt, encrypt, token_of
+from konstruct.channels.slack.installations import connect, token_of
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction
 from tenants.context import public_scope, tenant_scope
+from tenants.encryption import SecretUnreadable, decrypt, encrypt
 from tenants.models import Tenant
 from tenants.servers import MAIN
 from tests import database
@@ -30,13 +31,13 @@ OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 
 
 def test_a_token_is_encrypted_for_one_place(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    encrypted = encrypt("xoxb-1", tenant_id=tenant_a.id, workspace="T1")
+    encrypted = encrypt("xoxb-1", tenant_id=tenant_a.id, place="T1")
     assert "xoxb" not in encrypted
-    assert decrypt(encrypted, tenant_id=tenant_a.id, workspace="T1") == "xoxb-1"
-    with pytest.raises(TokenUnreadable, match="encrypted for another place"):
-        decrypt(encrypted, tenant_id=tenant_b.id, workspace="T1")
-    with pytest.raises(TokenUnreadable, match="encrypted for another place"):
-        decrypt(encrypted, tenant_id=tenant_a.id, workspace="T2")
+    assert decrypt(encrypted, tenant_id=tenant_a.id, place="T1") == "xoxb-1"
+    with pytest.raises(SecretUnreadable, match="encrypted for another place"):
+        decrypt(encrypted, tenant_id=tenant_b.id, place="T1")
+    with pytest.raises(SecretUnreadable, match="encrypted for another place"):
+        decrypt(encrypted, tenant_id=tenant_a.id, place="T2")
 
 
 def test_keys_are_rotated_without_loss_of_data(
@@ -57,7 +58,7 @@ def test_keys_are_rotated_without_loss_of_data(
 def test_missing_keys_are_named(tenant_a: Tenant, settings: Any) -> None:
     settings.CHANNEL_TOKEN_KEYS = []
     with pytest.raises(ImproperlyConfigured, match="is not set"):
-        encrypt("x", tenant_id=tenant_a.id, workspace="T1")
+        encrypt("x", tenant_id=tenant_a.id, place="T1")
 
 
 def test_invalid_key_stops_the_process_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
-from konstruct.channels.exceptions import TokenUnreadable
 from konstruct.channels.webhooks import (
     create_webhook,
     reencrypt_secrets,
@@ -28,6 +27,7 @@ from memory.models.facts import Author, AuthorKind
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
+from tenants.encryption import SecretUnreadable
 from tenants.models import Job
 from tenants.outbox.events import events_after, record_event, remove_old_events
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent, Subscription
@@ -287,7 +287,7 @@ def test_webhooks_of_two_tenants_never_mix(
         work("notification")
         with tenant_scope(program_b.tenant.id):
             # A secret of another tenant cannot be read.
-            assert "cannot be read" in NOTIFICATIONS.jobs().get().last_error
+            assert "encrypted for another place" in NOTIFICATIONS.jobs().get().last_error
             assert own.secret != stolen.secret
         agents = {request.body["data"]["agent_id"] for request in one.requests}
         assert agents == {str(program_a.agent.id)}
@@ -310,7 +310,7 @@ def test_secrets_are_read_after_the_keys_are_rotated(
     headers = {name.lower(): value for name, value in request.headers.items()}
     assert len(headers["webhook-signature"].split()) == 2
     settings.CHANNEL_TOKEN_KEYS = old
-    with pytest.raises(TokenUnreadable, match="rotate the secret"):
+    with pytest.raises(SecretUnreadable, match="enter the secret again"):
         reencrypt_secrets()
 
 

@@ -13,6 +13,7 @@ from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline, tool_calls
 from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import respond
 from memory.models import Message
@@ -312,3 +313,21 @@ def test_without_a_language_model_tools_are_not_called(client: Client, settings:
     choice = client.ask(QUESTION, tool_choice="auto")
     assert (choice["finish_reason"], client.calls()) == ("stop", [])
     assert choice["message"]["content"]
+
+
+def test_the_next_model_of_the_tenant_answers_a_completion(
+    client: Client, settings: Any, program_a: Program
+) -> None:
+    settings.WEBHOOK_HOSTS, settings.LLM_POOL_URL = ["127.0.0.1"], ""
+    with LLMServer() as failing:
+        failing.default = Answer("busy", 429)
+        with tenant_scope(program_a.tenant.id):
+            for position, server in enumerate((failing, client.llm)):
+                create_language_model(
+                    name=f"m{position}", endpoint=f"{server.url}/v1", model="m", position=position
+                )
+        choice = client.ask(QUESTION, temperature=0.5)
+        assert choice["message"]["content"] == "It is sunny."
+        assert [server.requests[0].body["temperature"] for server in (failing, client.llm)] == [
+            0.5, 0.5,
+        ]  # fmt: skip

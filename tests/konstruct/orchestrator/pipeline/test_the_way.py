@@ -66,10 +66,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(26, first)
+    require(27, first)
     with committed():
         second = send_message(handled=False)
-    require(25, second)
+    require(26, second)
     assert not PendingReply.objects.exists()
 
 
@@ -88,7 +88,7 @@ def test_a_reply_with_a_tool_call(
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(39, message)
+    require(40, message)
     assert not PendingReply.objects.exists()
 
 

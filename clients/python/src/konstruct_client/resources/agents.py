@@ -170,6 +170,45 @@ class Questions(Resource[S]):
         return Call("GET", f"{_questions(agent_id)}run/")
 
 
+class LanguageModels(Resource[S]):
+    """The tenant's own language models. No response has a key."""
+
+    @call
+    def create(
+        self, *, idempotency_key: str | None = None, **fields: Unpack[documents.NewLanguageModel]
+    ) -> Call[documents.LanguageModel]:
+        """Create a language model."""
+        return Call("POST", "language-models/", body=fields, headers=once(idempotency_key))
+
+    @call
+    def get(self, language_model_id: str) -> Call[documents.LanguageModel]:
+        """Get a language model."""
+        return Call("GET", f"language-models/{segment(language_model_id)}/")
+
+    @call
+    def change(
+        self, language_model_id: str, **fields: Unpack[documents.LanguageModelChanges]
+    ) -> Call[documents.LanguageModel]:
+        """Change a language model. Omitted fields stay."""
+        return Call("PATCH", f"language-models/{segment(language_model_id)}/", body=fields)
+
+    @call
+    def delete(self, language_model_id: str) -> Call[None]:
+        """Delete a language model that no agent names."""
+        return Call("DELETE", f"language-models/{segment(language_model_id)}/")
+
+    @call
+    def test(self, language_model_id: str) -> Call[documents.LanguageModelTest]:
+        """Measure a language model, and what it can do."""
+        path = f"language-models/{segment(language_model_id)}/test/"
+        return Call("POST", path, repeatable=False)
+
+    @pages
+    def list(self, *, limit: int | None = None) -> Call[Page[documents.LanguageModel]]:
+        """List language models by name."""
+        return listing("language-models/", limit=limit)
+
+
 class Sessions(Resource[S]):
     """Threads of LangGraph graphs."""
 

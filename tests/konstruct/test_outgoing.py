@@ -1,12 +1,16 @@
-"""Requests to addresses that tenants chose: none reaches a private network."""
+"""Requests to addresses that tenants chose, webhooks and language models: none reaches a private
+network.
+"""
 
 import socket
 from typing import Any
 
 import pytest
 
-from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
-from konstruct.channels.outgoing import check_url, post
+from konstruct.llm.client import HttpLanguageModel
+from konstruct.llm.completions import CompletionRequest
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.outgoing import AddressRefused, AddressUnreachable, check_url, post
 from tests.servers.llm import Answer, LLMServer
 
 PRIVATE = (
@@ -33,20 +37,31 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     return names
 
 
+def ask(url: str) -> str:
+    """Ask a language model of a tenant."""
+    model = HttpLanguageModel(url, api="openai", timeout=5, is_guarded=True)
+    prompt = [{"role": "user", "content": "Hello"}]
+    return model.complete(CompletionRequest(prompt, model="m", tier="fast")).text
+
+
 @pytest.mark.parametrize("address", PRIVATE)
 def test_names_of_private_addresses_are_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolve_to(monkeypatch, "93.184.215.14", address)
-    with pytest.raises(ChannelRefused, match="WEBHOOK_HOSTS"):
+    with pytest.raises(AddressRefused, match="WEBHOOK_HOSTS"):
         post("https://hooks.example.com/", b"{}", {}, seconds=5)
+    with pytest.raises(LLMRefused, match="WEBHOOK_HOSTS"):
+        ask("https://llm.example.com/v1")
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_refused_when_they_are_stored(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(AddressRefused):
         check_url(f"https://{host}/")
+    with pytest.raises(LLMRefused, match="address is refused"):
+        ask(f"https://{host}/v1")
 
 
 @pytest.mark.parametrize(
@@ -64,13 +79,15 @@ def test_private_addresses_are_refused_when_they_are_stored(address: str) -> Non
     ],
 )
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(ChannelRefused):
+    with pytest.raises(AddressRefused):
         check_url(url)
+    with pytest.raises(LLMRefused, match="address is refused"):
+        ask(url)
 
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "localhost"])
 def test_other_spellings_of_loopback_are_refused(host: str) -> None:
-    with pytest.raises((ChannelRefused, ChannelUnavailable)):
+    with pytest.raises((AddressRefused, AddressUnreachable)):
         post(f"https://{host}/", b"{}", {}, seconds=5)
 
 
@@ -85,7 +102,7 @@ def test_a_name_is_looked_up_once_and_its_checked_address_is_used(
 
     names = resolve_to(monkeypatch, "93.184.215.14")
     monkeypatch.setattr(socket, "create_connection", connect)
-    with pytest.raises(ChannelUnavailable, match="not reached"):
+    with pytest.raises(AddressUnreachable, match="not reached"):
         post("https://hooks.example.com/x", b"{}", {}, seconds=5)
     assert (names, connected) == (["hooks.example.com"], [("93.184.215.14", 443)])
 
@@ -95,6 +112,8 @@ def test_redirects_are_not_followed(settings: Any) -> None:
     with LLMServer() as inside, LLMServer() as server:
         server.default = Answer("", 302, {"Location": inside.url})
         assert post(server.url, b"{}", {}, seconds=5) == 302
+        with pytest.raises(LLMRefused, match="HTTP 302"):
+            ask(server.url)
     assert inside.requests == []
 
 
@@ -102,8 +121,8 @@ def test_a_receiver_that_answers_late_or_never_ends_at_the_deadline(settings: An
     settings.WEBHOOK_HOSTS = ["127.0.0.1"]
     with LLMServer() as server:
         server.default = Answer("", wait=True)
-        with pytest.raises(ChannelUnavailable, match=r"within 0\.5 seconds"):
+        with pytest.raises(AddressUnreachable, match=r"within 0\.5 seconds"):
             post(server.url, b"{}", {}, seconds=0.5)
     closed = server.url
-    with pytest.raises(ChannelUnavailable, match="not reached"):
+    with pytest.raises(AddressUnreachable, match="not reached"):
         post(closed, b"{}", {}, seconds=5)

@@ -1,0 +1,156 @@
+"""Language models of the tenant: their servers, keys, prices and limits."""
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.http.bodies import ID_TEXT, StrictCharField, StrictModelSerializer
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.orchestrator.dry_runs import measure_language_model
+from konstruct.orchestrator.language_models import (
+    create_language_model,
+    delete_language_model,
+    update_language_model,
+)
+from konstruct.orchestrator.models import LanguageModel
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+
+_SETTINGS = [
+    *("name", "endpoint", "model", "prompt_price", "completion_price", "timeout_seconds"),
+    *("max_tokens_per_day", "position", "is_active"),
+]
+
+
+class LanguageModelFields(StrictModelSerializer):
+    """The fields of a language model."""
+
+    name = StrictCharField(
+        max_length=120, validators=[ID_TEXT], help_text="The name by which agents refer to it."
+    )
+    key = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=2000,
+        help_text="The key of its server. No response shows it. Empty: none.",
+    )
+
+    class Meta:
+        model = LanguageModel
+        fields = [*_SETTINGS, "key"]
+        validators: ClassVar[list[Any]] = []  # the service checks the constraints
+
+
+class LanguageModelChanges(LanguageModelFields):
+    """The fields of a language model to change. Omitted fields are unchanged."""
+
+    min_fields = 1
+    name = StrictCharField(
+        required=False,
+        max_length=120,
+        validators=[ID_TEXT],
+        help_text="The name by which agents refer to it.",
+    )
+
+
+class LanguageModelSerializer(serializers.ModelSerializer):
+    """A language model of the tenant, without its key."""
+
+    url = serializers.SerializerMethodField(help_text="Where it is.")
+    has_key = serializers.SerializerMethodField(help_text="Whether it has a key.")
+
+    class Meta:
+        model = LanguageModel
+        fields = ["id", "url", *_SETTINGS, "has_key", "created_at"]
+
+    def get_url(self, model: LanguageModel) -> str:
+        """Return the URL of the model."""
+        name = "language-model-detail"
+        return str(reverse(name, args=[model.pk], request=self.context["request"]))
+
+    def get_has_key(self, model: LanguageModel) -> bool:
+        """Return whether there is a key."""
+        return bool(model.secret_key)
+
+
+class LanguageModelTestSerializer(serializers.Serializer):
+    """What a language model can do, and how long it takes."""
+
+    problem = serializers.CharField(help_text="Why it does not answer. Empty: it answers.")
+    first_text_seconds = serializers.FloatField(
+        allow_null=True, help_text="Until the first text. null: it does not stream."
+    )
+    seconds = serializers.FloatField(
+        allow_null=True, help_text="Until the whole text. null: it does not answer."
+    )
+    streams = serializers.BooleanField(help_text="Whether texts come in parts.")
+    calls_tools = serializers.BooleanField(help_text="Whether it called a tool.")
+    follows_schema = serializers.BooleanField(
+        help_text="Whether its answer followed a JSON schema, which the extraction of facts uses."
+    )
+
+
+class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """Language models of the tenant. Bound keys have no access."""
+
+    queryset = LanguageModel.objects.all()
+    serializer_class = LanguageModelSerializer
+    ordering = ("name",)
+    subject = "language model"
+
+    @operation(
+        Action.CREATE, body=LanguageModelFields, errors=(409,), headers=[IDEMPOTENCY_KEY, LOCATION]
+    )
+    def create(self, request: Request) -> Response:
+        """Create a language model.
+
+        Agents without `language_models` call the models with a `position`, lowest first, instead of
+        the deployment's. The next one is called if one fails.
+        """
+        model_id, is_new = create_once(request, lambda: create_language_model(**self.fields).pk)
+        return self.created(LanguageModel.objects.get(pk=model_id), is_new=is_new)
+
+    @operation(Action.EDIT, body=LanguageModelChanges, errors=(409,))
+    def partial_update(self, request: Request, language_model_id: UUID) -> Response:
+        """Change a language model.
+
+        A change of `endpoint` needs the `key` again. The name cannot change while agents use it.
+        """
+        rows = LanguageModel.objects.select_for_update()
+        model = get_object_or_404(rows, pk=language_model_id)
+        before = row_state(model)
+        return self.changed(update_language_model(model, **self.fields), before)
+
+    @operation(Action.DELETE, errors=(409,), returns={204: None})
+    def destroy(self, request: Request, language_model_id: UUID) -> Response:
+        """Delete a language model that no agent uses."""
+        rows = LanguageModel.objects.select_for_update()
+        model = get_object_or_404(rows, pk=language_model_id)
+        self.log(model, before=row_state(model))
+        delete_language_model(model)
+        return Response(status=204)
+
+    @action(detail=True, methods=["post"], url_path="test")
+    @operation(
+        Action.TRY,
+        id="test_language_model",
+        own_transaction=True,
+        returns=LanguageModelTestSerializer,
+    )
+    def measure(self, request: Request, language_model_id: UUID) -> Response:
+        """Test a language model.
+
+        Asks it for a text, a tool call and an answer in a JSON schema, which takes up to its
+        timeout. Its tokens are counted.
+        """
+        model = self.get_object()
+        return Response(LanguageModelTestSerializer(measure_language_model(model)).data)
