@@ -68,3 +68,18 @@ def test_the_wheel_is_built_without_the_development_environment(tmp_path: Path) 
         path for path in SOURCE.rglob("*") if path.suffix == ".py" or path.name == "py.typed"
     ]
     assert packed == {str(path.relative_to(SOURCE.parent)) for path in source_files}
+    # Installed in an empty environment, without the registry: httpx is that of the tests.
+    environment["PIP_NO_INDEX"] = "1"
+    python = tmp_path / "agents" / "bin" / "python"
+    program = (
+        "import konstruct_client as k; k.Client('http://x', 'ks_x').close(); print(k.__file__)"
+    )
+    for command in (
+        [sys.executable, "-m", "venv", str(tmp_path / "agents")],
+        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)],
+        [str(python), "-c", program],
+    ):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+        )
+    assert done.stdout.startswith(str(tmp_path / "agents"))

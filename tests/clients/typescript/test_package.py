@@ -73,10 +73,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compiled(package: Path, name: str) -> None:
-    """Compile a program in `test` that uses the client, with the client's strict options."""
+def compile_program(package: Path, program: Path) -> None:
+    """Compile a program that uses the client, with the client's strict options."""
     options = ["--strict", "--target", "ES2022", "--module", "NodeNext", "--skipLibCheck"]
-    run(package, "node_modules/.bin/tsc", *options, f"test/{name}.ts")
+    run(program.parent, str(package / "node_modules" / ".bin" / "tsc"), *options, program.name)
 
 
 def requests(package: Path) -> dict[str, dict[str, Any]]:
@@ -131,7 +131,7 @@ def test_every_operation_has_a_method_that_sends_every_parameter(package: Path) 
 
 
 def test_programs_compile_only_with_documented_fields(package: Path) -> None:
-    compiled(package, "usage")
+    compile_program(package, package / "test" / "usage.ts")
 
 
 @pytest.mark.parametrize("name", ["sending", "streams"])
@@ -159,7 +159,11 @@ def test_programs_of_the_documentation_print_the_documented_output(
     package: Path,
     url: str,
     tenant_a: Tenant,
+    tmp_path: Path,
 ) -> None:
+    """They use the packed file, which npm installs in an empty folder."""
+    packed = run(package, "npm", "pack").split()[-1]
+    run(tmp_path, "npm", "install", "--offline", str(package / packed))
     create_agent(tenant_id=tenant_a.id, name="Ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_a.id, name="page")
     programs = [
@@ -167,10 +171,10 @@ def test_programs_of_the_documentation_print_the_documented_output(
     ]
     assert programs
     for number, program in enumerate(programs):
-        (package / "test" / f"page{number}.ts").write_text(program.text)
-        compiled(package, f"page{number}")
+        (tmp_path / f"page{number}.mts").write_text(program.text)
+        compile_program(package, tmp_path / f"page{number}.mts")
         environment = {"KONSTRUCT_URL": url, "KONSTRUCT_API_KEY": str(key)}
-        printed = run(package, "node", f"test/page{number}.js", **environment)
+        printed = run(tmp_path, "node", f"page{number}.mjs", **environment)
         expected = re.findall(r"// → (.+)", program.text)
         assert expected
         pattern = "\n".join(re.escape(line).replace("…", ".*?") for line in expected)
