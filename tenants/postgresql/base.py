@@ -6,6 +6,7 @@ that no pooled session keeps a tenant (docs/decisions/0039).
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
@@ -27,7 +28,7 @@ from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django_tenants.postgresql_backend import base
 from psycopg import sql
-from psycopg.errors import UndefinedTable
+from psycopg.errors import InsufficientPrivilege, UndefinedTable
 from psycopg.pq import TransactionStatus
 
 from tenants.exceptions import TenantPinned
@@ -40,7 +41,6 @@ from tenants.postgresql.pool import (
     start_embedded_services,
     take_from_pool,
 )
-from tenants.postgresql.statements import OUTSIDE_TRANSACTIONS, refuse_unless_allowed
 from tenants.roles import OWNER_ROLE
 
 # The largest number of values in one message of the protocol.
@@ -49,6 +49,21 @@ POOL_WAIT: Final = histogram(
     "konstruct_pool_wait_seconds",
     "How long threads waited for a connection of their pool.",
     server=tuple(settings.DATABASES),
+)
+# The beginnings of statements that the application sends. Others are refused, because Postgres
+# allows them to every role: changing the session, ending the transaction, dropping granted objects
+# (DROP OWNED), changing the role's settings and password. EXPLAIN reveals the frequency of a value
+# from the statistics of any table.
+_ALLOWED: Final = re.compile(
+    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|SAVEPOINT|RELEASE"
+    r"|ROLLBACK\s+TO|SET\s+CONSTRAINTS)\b",
+    re.IGNORECASE,
+)
+# The owner's statements that Postgres refuses in a transaction.
+_OUTSIDE_TRANSACTIONS: Final = re.compile(
+    r"\s*(VACUUM|((CREATE|DROP)(\s+UNIQUE)?\s+INDEX|REINDEX\s+\w+)\s+CONCURRENTLY|REFRESH"
+    r"|ALTER\s+SYSTEM|(CREATE|DROP)\s+DATABASE)\b",
+    re.IGNORECASE,
 )
 
 
@@ -303,11 +318,11 @@ def _run_in_tenant(
     text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
     if not connection.is_owners:
         with connection.wrap_database_errors:
-            refuse_unless_allowed(text, params)
+            _refuse_unless_allowed(text, params)
     if connection.is_in_transaction:
         connection.enter(is_rollback=text.lstrip("( \n").upper().startswith("ROLLBACK"))
         return _execute(connection, execute, statement, params, many, context)
-    if connection.is_owners and OUTSIDE_TRANSACTIONS.match(text):
+    if connection.is_owners and _OUTSIDE_TRANSACTIONS.match(text):
         with connection.session():
             return execute(statement, params, many, context)
     connection.enter()
@@ -320,6 +335,27 @@ def _run_in_tenant(
     with connection.wrap_database_errors:
         connection.connection.commit()
     return result
+
+
+def _refuse_unless_allowed(statement: str, params: Any) -> None:
+    """Refuse statements that the application does not send.
+
+    Without values the driver uses the simple protocol, in which a message can have several
+    statements, so that a semicolon is allowed at its end only.
+
+    Raises:
+        InsufficientPrivilege: it is another kind of statement, or several ones.
+    """
+    if not _ALLOWED.match(statement):
+        raise InsufficientPrivilege(
+            f"permission denied for {statement.strip()[:20]!r}: no statement of the application"
+            " changes the session, its transaction or a role"
+        )
+    if not params and ";" in statement.rstrip("; \n"):
+        raise InsufficientPrivilege(
+            "permission denied for several statements in one: send each by itself, and texts with"
+            " a semicolon as values"
+        )
 
 
 def _execute(connection: DatabaseWrapper, execute: Callable[..., Any], *arguments: Any) -> Any:
