@@ -63,6 +63,7 @@ RECORDS: Final = (
                 "What an agent found in its memory for a reply, and its prompt."
             ),
             "orchestrator.toolcall": _("What agents did or asked to do."),
+            "memory.conversation": _("Titles and metadata that programs set."),
             "memory.conversationitem": _(
                 "Tool calls and results that programs sent through the OpenAI API."
             ),

@@ -25,9 +25,10 @@ class KeyScope(models.TextChoices):
     READ = "read", "read: look, and search"
     WRITE = "write", "write: send, make and edit"
     ERASE = "erase", "erase: delete facts, clear windows and sessions, request erasures"
+    KEYS = "keys", "keys: make and revoke API keys that allow no more"
 
 
-# The default scopes of a key: everything except erasing.
+# The default scopes of a key: everything except erasing and making keys.
 DEFAULT_SCOPES = (KeyScope.READ, KeyScope.WRITE)
 
 
@@ -82,7 +83,10 @@ class ApiKey(TenantModel):
     )
     program_id = optional_id(
         editable=False,
-        help_text="Id of the program's first key, if this key replaced another one.",
+        help_text="Id of the program's first key, if this key replaced or was made by another one.",
+    )
+    parent_id = optional_id(
+        editable=False, help_text="The key that made it, with which it is revoked. Empty: none."
     )
     last_used_at = optional_time(
         editable=False, help_text="When it was last used, to within a few minutes."

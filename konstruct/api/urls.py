@@ -18,7 +18,7 @@ from konstruct.api.resources.memory import (
     sessions,
     working_context,
 )
-from konstruct.api.resources.operations import escalations, tool_calls, usage
+from konstruct.api.resources.operations import api_keys, escalations, tool_calls, usage
 from konstruct.api.resources.people import erasures, identities, users
 
 router = SimpleRouter(use_regex_path=False)
@@ -27,6 +27,7 @@ for prefix, viewset, basename in (
     ("agents/<uuid:agent_id>/versions", agents.AgentVersionViewSet, "agent-version"),
     ("agents/<uuid:agent_id>/dry-runs", dry_runs.DryRunViewSet, "dry-run"),
     ("agents/<uuid:agent_id>/questions", dry_runs.QuestionViewSet, "question"),
+    ("api-keys", api_keys.ApiKeyViewSet, "api-key"),
     ("context", working_context.ContextViewSet, "context"),
     ("conversations", conversations.ConversationViewSet, "conversation"),
     ("erasures", erasures.ErasureViewSet, "erasure"),
@@ -49,6 +50,7 @@ for prefix, viewset, basename in (
 
 ITEMS: Any = {"get": "list", "post": "create", "delete": "clear_conversation_items"}
 WINDOW: Any = {"get": "get_window", "delete": "clear_window"}
+USER: Any = {"get": "get_user", "put": "put_user", "patch": "update_user"}
 
 urlpatterns = [
     path("conversations/items/", items.ItemViewSet.as_view(ITEMS), name="item-list"),
@@ -61,4 +63,6 @@ urlpatterns = [
     path("usage/", usage.UsageViewSet.as_view({"get": "retrieve"}), name="usage"),
     path("windows/", working_context.WindowViewSet.as_view(WINDOW), name="window"),
     *router.urls,
+    # After the others, because an id may have slashes.
+    path("users/<path:user_id>/", users.UserViewSet.as_view(USER), name="user-detail"),
 ]

@@ -251,7 +251,7 @@ def progress_of(message: Message) -> MessageProgress:
 
 @dataclass(frozen=True)
 class DeferredResponse:
-    """The wait of a response for a message, as the response's attribute `deferred`.
+    """The wait of a response, as the response's attribute `deferred`.
 
     The web process waits in its event loop and then calls `finish` in a thread. It enters the
     tenant and updates the response.
@@ -259,8 +259,11 @@ class DeferredResponse:
 
     tenant_id: UUID
     message_id: UUID
+    """It waits until this message is settled."""
     seconds: float
     finish: Callable[[], None]
+    is_ready: Callable[[], bool] | None = None
+    """If given, it waits until this is true, whether the message is settled or not."""
 
 
 @dataclass(frozen=True)

@@ -154,10 +154,25 @@ class Handler(ASGIHandler):
             return StreamingHttpResponse(chunks, headers=response.headers)
         if (deferred := getattr(response, "deferred", None)) is not None:
             with suppress(Overloaded):  # then the response is from before the wait
-                with self.replies.watch(deferred.tenant_id, deferred.message_id) as watch:
-                    await watch.over(deferred.seconds)
+                if deferred.is_ready is not None:
+                    await self._wait_until(request, deferred.is_ready, deferred.seconds)
+                else:
+                    with self.replies.watch(deferred.tenant_id, deferred.message_id) as watch:
+                        await watch.over(deferred.seconds)
                 await self._in_turn(request, _complete, request, response, deferred)
         return response
+
+    async def _wait_until(
+        self, request: Request, is_ready: Callable[[], bool], seconds: float
+    ) -> None:
+        """Return when it is ready, after `seconds`, or when the process stops."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + seconds, READ_AGAIN_SECONDS
+        while (left := deadline - loop.time()) > 0 and not self.replies.is_stopping:
+            if await self._in_turn(request, is_ready):
+                return
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, POLL_SECONDS)
 
     async def _stream(self, request: Request, stream: StreamingResponse) -> AsyncGenerator[bytes]:
         """Yield the growing text of a reply, and then the end."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, JSONObject, NullIf
 
 from memory.models import MemoryEntry, Message, PersonName, Role
@@ -27,10 +27,10 @@ WHERE user_id <> %(user)s AND {_NORMALIZED.format("user_id")} =
 def people(*, agent_id: UUID | None = None) -> QuerySet[Any]:
     """Return the people with messages or facts, in the order of their ids.
 
-    Each has `name` (of the last message that has one), `names` (the newest first), `channel` (of
-    the last message), `first_at`, `last_at`, the numbers of `messages` and of valid `facts`, and
-    `agents` (for each its `id` and its number of `messages`). Postgres computes them for the rows
-    of a page alone.
+    Each has `name` (set by a program, or of the last message that has one), `names` (of messages,
+    the newest first), `channel` (of the last message), `first_at`, `last_at`, the numbers of
+    `messages` and of valid `facts`, and `agents` (for each its `id` and its number of `messages`).
+    Postgres computes them for the rows of a page alone.
 
     Args:
         agent_id: only people of this agent, with its messages and facts only.
@@ -55,6 +55,7 @@ def people(*, agent_id: UUID | None = None) -> QuerySet[Any]:
         .filter(row__isnull=False)
         .annotate(
             name=Coalesce(
+                NullIf(F("chosen_name"), Value("", TextField())),
                 NullIf(Subquery(questions.values("name")[:1]), Value("", TextField())),
                 Subquery(names.values("name")[:1]),
                 Value("", TextField()),
@@ -85,14 +86,14 @@ def _names(agent_id: UUID | None) -> QuerySet[PersonName]:
 
 
 def with_text(text: str, *, also_ids: Sequence[str] = (), agent_id: UUID | None = None) -> Q:
-    """Return the condition for people with a text in the id, or its words in a name.
+    """Return the condition for people with a text in the id or chosen name, or its words in a name.
 
     Args:
         text: in any case; a name has all of its words, regardless of case and accents.
         also_ids: these people too.
         agent_id: only names in messages to this agent.
     """
-    found = Q(user_id__icontains=text) | Q(user_id__in=also_ids)
+    found = Q(user_id__icontains=text) | Q(user_id__in=also_ids) | Q(chosen_name__icontains=text)
     if words := fold(text).split():
         named = _names(agent_id).filter(*(Q(folded__contains=word) for word in words))
         found |= Q(user_id__in=named.values("user_id"))

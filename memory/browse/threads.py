@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Left, Length
 
 from memory.browse.people import displayed_names
 from memory.conf import HANDOVER_CHANNEL, HISTORY_CHANNELS
-from memory.models import Message, PendingEmbedding, RecallEvent, RecallExclusion
+from memory.models import Conversation, Message, PendingEmbedding, RecallEvent, RecallExclusion
 from memory.models.querysets import MessageQuerySet
 from tenants.context import fetch_column
 from tenants.models import jobs_of
@@ -80,6 +80,13 @@ def last_of_threads(
     if user_ids is not None:
         rows = rows.filter(agent_id__in=agent_ids, user_id__in=user_ids)
     return rows.last_of_threads()
+
+
+def of_conversation(column: str) -> "Subquery[Any]":
+    """Return a column of the row that programs have written of a message's thread."""
+    names = ("agent_id", "user_id", "thread_id")
+    rows = Conversation.objects.filter(**{name: OuterRef(name) for name in names})
+    return Subquery(rows.values(column))
 
 
 def turns_around(

@@ -103,6 +103,7 @@ def search_memory(
     shared: bool,
     at: datetime | None = None,
     filters: Mapping[str, Any] | None = None,
+    query_embedding: Sequence[float] | None = None,
 ) -> SearchResult:
     """Search messages and facts with one vector of the query.
 
@@ -114,8 +115,9 @@ def search_memory(
         shared: include facts about no user.
         at: the state at this time.
         filters: conditions on the metadata.
+        query_embedding: the vector of `query`, if the caller has it.
     """
-    vector = embed([query], is_query=True)[0]
+    vector = query_embedding or embed([query], is_query=True)[0]
     messages = entries = None
     if policy is not None and agent_id is not None:
         messages = recall(

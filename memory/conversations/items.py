@@ -1,7 +1,8 @@
-"""Items of a conversation: the data of a framework's runs, lossless, in the order of adding.
+"""What programs keep of a conversation: its title and metadata, and items.
 
-A framework reads them before a run, adds to them after it, and removes the newest. Messages to be
-remembered are in the transcript too, and stay there when an item is removed.
+Items are the data of a framework's runs, lossless, in the order of adding. A framework reads them
+before a run, adds to them after it, and removes the newest. Messages to be remembered are in the
+transcript too, and stay there when an item is removed.
 """
 
 import json
@@ -11,7 +12,7 @@ from uuid import UUID
 
 from memory.arguments import is_unicode
 from memory.exceptions import InvalidArgument
-from memory.models import ConversationItem
+from memory.models import Conversation, ConversationItem
 from tenants.audit.people import hold_people
 
 
@@ -44,6 +45,18 @@ def add_items(
         )
         for item, message_id in items
     )
+
+
+def lock_conversation(agent_id: UUID, user_id: str, thread_id: str) -> Conversation:
+    """Return the row of a conversation, which is made if there is none, locked until the
+    transaction ends.
+
+    Raises PersonBeingErased if an erasure of the user is requested, and not done yet.
+    """
+    hold_people([user_id], agent_ids=[agent_id])
+    conversation = {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+    Conversation.objects.bulk_create([Conversation(**conversation)], ignore_conflicts=True)
+    return Conversation.objects.select_for_update(no_key=True).get(**conversation)
 
 
 def _text(item: Mapping[str, Any]) -> str:

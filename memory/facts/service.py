@@ -240,6 +240,7 @@ class LongTermMemory:
         tenant_id: UUID | str,
         *,
         content: str | None = None,
+        embedding: list[float] | None = None,
         value: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         replaces_metadata: bool = False,
@@ -261,6 +262,7 @@ class LongTermMemory:
         value, see `value_in`.
 
         Args:
+            embedding: the vector of the content, if the caller has it.
             author: recorded in the fact's events, with the reason.
 
         Raises:
@@ -277,7 +279,8 @@ class LongTermMemory:
             metadata_values(metadata)
         with known_tenant(tenant_id):
             # Embedded before the transaction, so that others need not wait for it.
-            embedding = None if content is None else embed([content])[0]
+            if content is not None and embedding is None:
+                embedding = embed([content])[0]
             with transaction.atomic():
                 changed = update_entry(
                     fact_id,

@@ -40,6 +40,7 @@ PRIVILEGES = {
     "memory_memoryentry": ["INSERT", "UPDATE", "DELETE"],
     "memory_memoryattribute": ["INSERT", "UPDATE", "DELETE"],
     "memory_messageattribute": ["INSERT"],
+    "memory_conversation": ["INSERT", "UPDATE", "DELETE"],
     "memory_conversationitem": ["INSERT", "DELETE"],
     "memory_factevent": ["INSERT", "DELETE"],
     "memory_factevidence": ["INSERT", "UPDATE (memory_id)", "DELETE"],
@@ -1273,6 +1274,71 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Conversation",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user's id in the channel, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(help_text="The conversation.", verbose_name="thread"),
+                ),
+                (
+                    "title",
+                    models.TextField(blank=True, db_default="", default="", help_text="The title."),
+                ),
+                (
+                    "metadata",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="Metadata of programs.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was first set.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "conversation",
+                "indexes": [models.Index(fields=["user_id"], name="conversation_user")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("agent_id", "user_id", "thread_id"), name="conversation_thread"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="ConversationItem",
             fields=[
                 (
@@ -1761,6 +1827,7 @@ class Migration(migrations.Migration):
         CommentOnTables(
             tables={
                 "ConversationEmbedding": "The vector of one piece of a message, or of a text stored directly. Append-only.",
+                "Conversation": "The title and metadata of a conversation, which programs set.",
                 "ConversationItem": "A record of a framework's run: a message, a tool call or its result. Never changed.",
                 "FactEvent": "A change of a fact's state, and its author. Never changed, and deleted with the fact.",
                 "FactEvidence": "A quote from a message as the evidence of a fact. Never changed.",

@@ -27,4 +27,4 @@ from memory.models.facts import (
     MemoryEntry,
     Precision,
 )
-from memory.models.people import ConversationItem, PersonName
+from memory.models.people import Conversation, ConversationItem, PersonName

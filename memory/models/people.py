@@ -1,4 +1,4 @@
-"""Rows beside messages: names of people, and the items that frameworks keep in conversations."""
+"""Rows beside messages: names of people, titles of conversations, and items of frameworks."""
 
 import uuid
 from typing import Final
@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from memory.fields import IdentityField
 from memory.models.conversations import AgentUserModel, Message, server_now
+from tenants.fields import json_object, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Export, Merge, PersonalData, rows_of_user
 
@@ -34,6 +35,22 @@ _MERGE: Final = """
     INSERT INTO memory_personname (user_id, name, folded, first_seen)
     SELECT %(to)s, name, folded, first_seen FROM moved ON CONFLICT DO NOTHING
 """
+
+# The title of the other id's thread with this name stays.
+_MERGE_CONVERSATIONS: Final = """
+    WITH moved AS (
+        DELETE FROM memory_conversation WHERE user_id = %(from)s
+        RETURNING id, agent_id, thread_id, title, metadata, created_at
+    )
+    INSERT INTO memory_conversation (id, agent_id, user_id, thread_id, title, metadata, created_at)
+    SELECT id, agent_id, %(to)s, thread_id, title, metadata, created_at FROM moved
+    ON CONFLICT (agent_id, user_id, thread_id) DO NOTHING
+"""
+_WITHOUT_MESSAGES_OF_THREAD: Final = """user_id = ANY(%(users)s) AND NOT EXISTS (
+    SELECT FROM memory_message AS message
+    WHERE (message.agent_id, message.user_id, message.thread_id)
+        = (kept.agent_id, kept.user_id, kept.thread_id)
+)"""
 
 
 class PersonName(TenantModel):
@@ -65,6 +82,39 @@ class PersonName(TenantModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Conversation(AgentUserModel):
+    """The title and metadata of a conversation, which programs set."""
+
+    id = random_id()
+    thread_id = models.TextField("thread", help_text="The conversation.")
+    title = optional_text(help_text="The title.")
+    metadata = json_object(blank=True, help_text="Metadata of programs.")
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was first set.")
+
+    personal_data = rows_of_user(
+        export=Export(
+            kind="conversations",
+            position=28,
+            key=("agent_id", "user_id", "thread_id"),
+            is_mutable=True,
+        ),
+        merge=Merge(for_user=(_MERGE_CONVERSATIONS,)),
+        retention=_WITHOUT_MESSAGES_OF_THREAD,
+    )
+
+    class Meta:
+        verbose_name = "conversation"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent_id", "user_id", "thread_id"], name="conversation_thread"
+            )
+        ]
+        indexes = [models.Index(fields=["user_id"], name="conversation_user")]
+
+    def __str__(self) -> str:
+        return self.title or self.thread_id
 
 
 class ConversationItem(AgentUserModel):

@@ -18,7 +18,7 @@ from django.db.models import F
 from tenants import transaction
 from tenants.context import execute, fetch_all
 from tenants.exceptions import KonstructError
-from tenants.fields import optional_text
+from tenants.fields import json_object, optional_text
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
@@ -58,7 +58,10 @@ class PersonBeingErased(KonstructError):
 
 
 class Person(TenantModel):
-    """A user with rows in the tenant, and the pseudonym by which the access log names them."""
+    """A user with rows in the tenant, and the pseudonym by which the access log names them.
+
+    Programs set name, language and metadata; `lock_person` returns the row to change.
+    """
 
     user_id = models.TextField("user", primary_key=True, help_text="Id of the user.")
     pseudonym = models.UUIDField(
@@ -76,6 +79,10 @@ class Person(TenantModel):
     channel_time_zone = optional_text(
         help_text="The time zone that the channel reports, if none was chosen."
     )
+
+    chosen_name = optional_text(help_text="The name that a program set.")
+    language = optional_text(help_text="The user's language, such as de or pt-BR.")
+    metadata = json_object(blank=True, help_text="Metadata of programs.")
 
     personal_data = PersonalData(
         subject="user_id",
@@ -106,6 +113,15 @@ def set_time_zone(user_ids: Collection[str], name: str, *, is_of_channel: bool =
     with transaction.atomic():
         hold_people(user_ids)
         Person.objects.filter(pk__in=user_ids).exclude(**{field: name}).update(**{field: name})
+
+
+def lock_person(user_id: str) -> Person:
+    """Return the row of a user, which is made if there is none, locked until the transaction ends.
+
+    Raises PersonBeingErased if an erasure of the user is requested, and not done yet.
+    """
+    hold_people([user_id])
+    return Person.objects.select_for_update(no_key=True).get(pk=user_id)
 
 
 def time_zone_of(user_id: str | None, agents: str = "") -> ZoneInfo:

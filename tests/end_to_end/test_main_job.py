@@ -40,6 +40,27 @@ def test_message_is_answered_from_an_old_conversation(deployment: Deployment) ->
     tenant.assert_whole(users=("nora",))
 
 
+def test_a_program_waits_until_its_messages_are_indexed(deployment: Deployment) -> None:
+    tenant = deployment.tenants[0]
+    deployment.llm.answers = [Answer({"content": "At last."}, wait=True)]
+    message = {"agent": "ada", "user_id": "kim", "content": "My parrot is called Kiwi."}
+    line = {"role": "assistant", "content": "You sold the piano."}
+    with tenant.client() as client:
+        sent = client.post("/api/v1/messages/?wait=60&wait_for=indexed", json=message)
+        assert (sent.status_code, sent.json()["status"]) == (202, "queued")
+        imported = client.post(
+            "/api/v1/messages/import/?wait=60",
+            json={"agent": "ada", "user_id": "kim", "messages": [line]},
+        )
+        assert [sent.json()["indexed"], imported.json()["indexed"]] == [True, True]
+        query = {"agent": "ada", "user_id": "kim", "query": "parrot piano", "gate": False}
+        found = client.post("/api/v1/memories/search/", json=query).json()["results"]
+    assert {memory["content"] for memory in found} == {message["content"], line["content"]}
+    deployment.llm.release()
+    tenant.wait_for(sent.json()["id"])
+    tenant.assert_whole(users=())
+
+
 def test_a_message_sent_many_times_at_once_is_one_message_with_one_reply(
     deployment: Deployment,
 ) -> None:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 04ed299e2406c75a94bbe9991f8a73128564c8df15e6157014c76c3db1a6ef2e
+// Written by `make typescript` from docs/openapi.yaml, sha256 93380a1c7f010c9a27db1cf24e85ffe9ce1df88404e7d3d15a5329e4e1c11c0d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -179,6 +179,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/api-keys/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List API keys, newest first
+         * @description A program gets its own key and those that it made, also revoked ones.
+         */
+        get: operations["list_api_keys"];
+        put?: never;
+        /**
+         * Create an API key
+         * @description `key` is the secret, which no later response shows. A program's key allows no more than the key that makes it: some of its scopes, the same agent and user if that is bound, and no later expiry. Anything wider is a 403 `outside-of-key`. It is revoked with the key that made it.
+         */
+        post: operations["create_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{key_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an API key */
+        get: operations["get_api_key"];
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description Requests with the key are refused at once, and so are those with keys that it made. A revoked key is kept in the list, and cannot be restored.
+         */
+        delete: operations["revoke_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/claude-code/hooks/": {
         parameters: {
             query?: never;
@@ -308,7 +353,11 @@ export interface paths {
         delete: operations["erase_conversation"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Set the title and metadata of a conversation
+         * @description Omitted fields are unchanged. The conversation may have no messages yet. Both are erased with the conversation.
+         */
+        patch: operations["update_conversation"];
         trace?: never;
     };
     "/api/v1/erasures/": {
@@ -853,6 +902,54 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
+        /**
+         * Change several facts
+         * @description Up to 100 changes, each as `PATCH /api/v1/facts/{memory_id}/` makes it. All of them are made, or none.
+         */
+        patch: operations["change_facts"];
+        trace?: never;
+    };
+    "/api/v1/facts/batch/delete/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several facts
+         * @description Deletes up to 100 facts with all their versions, permanently. All of them are deleted, or none.
+         */
+        post: operations["delete_facts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/facts/by-external-id/{external_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store or change the fact with your id
+         * @description An id is unique for an agent and a user. A new fact is a 201. The text and the metadata of an existing one become those of the request; omitted fields are unchanged. A request that changes nothing makes no version.
+         */
+        put: operations["put_fact"];
+        post?: never;
+        /**
+         * Delete the fact with your id
+         * @description Deletes the fact and all its versions permanently.
+         */
+        delete: operations["delete_fact_by_external_id"];
+        options?: never;
+        head?: never;
         patch?: never;
         trace?: never;
     };
@@ -1048,7 +1145,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Search an agent's memory of a user
+         * Search the memories of a user
          * @description Searches messages with the recall of the pipeline and, if `include` names them, facts by their similarity to the query. Each list has its own scores: a message has the `probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine of 0.18, or 0.1 for the 3 nearest facts, as in a prompt.
          */
         post: operations["search_memories"];
@@ -1093,7 +1190,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to an agent
-         * @description The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to get it in this response if it is ready in time, also from a person who has to answer. A message that waits for consent or for a program's tools is a 200 immediately, without a reply: `waits_for` has the reason and the next step.
+         * @description The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to get it in this response if it is ready in time, also from a person who has to answer. With `wait_for=indexed` the response comes when recall can find the message, and `indexed` says whether it can. A message that waits for consent or for a program's tools is a 200 immediately, without a reply: `waits_for` has the reason and the next step.
          *
          *     With `Accept: text/event-stream` the response is a stream of server-sent events, for at most 180 seconds or `wait`: `accepted` with the message, `text` with `{"text": "…"}` for each piece of the reply as the language model writes it, and last either `message` with the final message and its `reply`, or `error` with a problem. The reply is stored even if the client closes the stream.
          */
@@ -1431,7 +1528,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/users/{user_id}/time-zone/": {
+    "/api/v1/users/{user_id}/": {
         parameters: {
             query?: never;
             header?: never;
@@ -1439,15 +1536,39 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the time zone of a user
-         * @description Prompts have times in it.
+         * Get what is set of a user
+         * @description A key that is bound to an agent gets users that the agent knows.
          */
-        get: operations["get_time_zone"];
+        get: operations["get_user"];
         /**
-         * Set the time zone of a user
-         * @description It comes before the time zone that a channel reports.
+         * Set the fields of a user
+         * @description Omitted fields become empty. A user without messages is created. The time zone comes before the one that a channel reports.
          */
-        put: operations["set_time_zone"];
+        put: operations["put_user"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change some fields of a user
+         * @description Metadata is merged by RFC 7396 (JSON Merge Patch). A user without messages is created.
+         */
+        patch: operations["update_user"];
+        trace?: never;
+    };
+    "/api/v1/users/{user_id}/export/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export all data of a person
+         * @description Returns all rows of the user and of all linked ids, as the admin's export has them: a list for each kind of rows, such as `messages`, `facts` and `escalations`. It needs the scope of erasures, and a key that is not bound.
+         */
+        get: operations["export_user"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -2000,6 +2121,83 @@ export interface components {
              */
             created_at: string;
         };
+        /** @description An API key, without its secret. */
+        ApiKey: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uri */
+            url: string;
+            /** @description Name of the program that uses it. */
+            name: string;
+            /** @description Part of the key by which it is found. */
+            prefix: string;
+            /** @description Its scopes. */
+            scopes: components["schemas"]["ScopesEnum"][];
+            /** @description The only agent that it can use. */
+            agent: string | null;
+            /**
+             * Format: uuid
+             * @description The only agent that this key can use. Empty: all agents.
+             */
+            readonly agent_id: string | null;
+            /** @description The only end user that this key can write for and read. Empty: all users. */
+            user_id: string | null;
+            /**
+             * Format: uuid
+             * @description The key that made it, with which it is revoked. Empty: none.
+             */
+            parent_id: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to within a few minutes.
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description The key is refused from this time on. Empty: it does not expire.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was revoked.
+             */
+            revoked_at: string | null;
+        };
+        /** @description A new API key. */
+        ApiKeyFields: {
+            /** @description Name of the program that uses it. */
+            name: string;
+            /** @description Its scopes, of those of your key. Default: read and write. */
+            scopes?: components["schemas"]["ScopesEnum"][];
+            /** @description Name or id of the only agent that it can use. Default: your key's, or all. */
+            agent?: string;
+            /** @description The only user that it can write for and read. Default: your key's, or all. */
+            user_id?: string;
+            /**
+             * Format: date-time
+             * @description It is refused from then on; null: never. Default: the time of your key.
+             */
+            expires_at?: string | null;
+        };
+        /** @description A page of a list. */
+        ApiKeyPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["ApiKey"][];
+        };
         /** @description The member of the team to whom an escalation is assigned. */
         Assignment: {
             /** @description Username of a member of the team who may answer. Empty: unassigned. */
@@ -2014,8 +2212,45 @@ export interface components {
          * @enum {string}
          */
         AuthorKindEnum: "person" | "program" | "operator" | "run" | "system";
+        /** @description A fact of a batch, and its changes. */
+        BatchChange: {
+            /** @description The fact, in words. */
+            content?: string;
+            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Start of the new version's validity: after the old version's, not in the future. Default: now.
+             */
+            valid_from?: string;
+            /**
+             * Format: date-time
+             * @description End of its validity; null: still valid.
+             */
+            valid_to?: string | null;
+            /**
+             * Format: date-time
+             * @description Searches do not find it from this time on.
+             */
+            expires_at?: string | null;
+            /** @description The reason, for the fact's events. */
+            reason?: string;
+            /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
+            value?: string;
+            /**
+             * Format: uuid
+             * @description The fact.
+             */
+            memory_id: string;
+        };
         /** @enum {unknown} */
         BlankEnum: "";
+        /** @description The changed facts of a batch, in the order of the request. */
+        ChangedFacts: {
+            results: components["schemas"]["Fact"][];
+        };
         /** @description A message of a chat. */
         ChatMessage: {
             role: string;
@@ -2097,6 +2332,12 @@ export interface components {
             agent_id: string;
             user_id: string;
             thread_id: string;
+            /** @description The title that a program set, or empty. */
+            title: string;
+            /** @description The metadata that a program set, or empty. */
+            metadata: {
+                [key: string]: unknown;
+            };
             /** @description Number of turns, of user and agent. */
             messages: number;
             /**
@@ -2132,6 +2373,25 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["Conversation"][];
+        };
+        /** @description What programs have set of a conversation. */
+        ConversationRow: {
+            /** @description The agent's name. */
+            agent: string;
+            /**
+             * Format: uuid
+             * @description The agent that this memory belongs to.
+             */
+            agent_id: string;
+            /** @description The user's id in the channel, such as a Slack user id. */
+            user_id: string;
+            /** @description The conversation. */
+            thread_id: string;
+            /** @description The title. */
+            title: string;
+            metadata: {
+                [key: string]: unknown;
+            };
         };
         /**
          * @description * `dmy` - dmy
@@ -2642,6 +2902,26 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["Exclusion"][];
         };
+        /** @description All data of a person. Further members are lists of rows by their kind. */
+        Export: {
+            /** @description The user. */
+            user_id: string;
+            /** @description All ids of the person. */
+            user_ids: string[];
+            /**
+             * Format: date-time
+             * @description When it was exported.
+             */
+            exported_at: string;
+            /** @description Their messages. */
+            messages: {
+                [key: string]: unknown;
+            }[];
+            /** @description Facts about them. */
+            facts: {
+                [key: string]: unknown;
+            }[];
+        };
         /** @description The progress of extraction in a conversation. */
         Extraction: {
             /** Format: uuid */
@@ -3059,6 +3339,11 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["FactEvent"][];
+        };
+        /** @description Facts to delete together. */
+        FactIds: {
+            /** @description The facts. All of them are deleted, or none. */
+            memory_ids: string[];
         };
         /** @description A fact, or an earlier version, with its evidence. */
         FactInFull: {
@@ -3604,6 +3889,8 @@ export interface components {
             created: number;
             exists: number;
             invalid: number;
+            /** @description Whether recall and search can find all of them. */
+            indexed: boolean;
             results: components["schemas"]["LineResult"][];
         };
         /**
@@ -3842,6 +4129,11 @@ export interface components {
         Memory: {
             /** Format: uuid */
             message_id: string;
+            /**
+             * Format: uuid
+             * @description The agent that remembers it.
+             */
+            agent_id: string;
             /** @description Its id, if it was imported. */
             external_id: string | null;
             thread_id: string;
@@ -4046,6 +4338,55 @@ export interface components {
              */
             score: number;
         };
+        /** @description An API key with its secret. */
+        NewApiKey: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uri */
+            url: string;
+            /** @description Name of the program that uses it. */
+            name: string;
+            /** @description Part of the key by which it is found. */
+            prefix: string;
+            /** @description Its scopes. */
+            scopes: components["schemas"]["ScopesEnum"][];
+            /** @description The only agent that it can use. */
+            agent: string | null;
+            /**
+             * Format: uuid
+             * @description The only agent that this key can use. Empty: all agents.
+             */
+            readonly agent_id: string | null;
+            /** @description The only end user that this key can write for and read. Empty: all users. */
+            user_id: string | null;
+            /**
+             * Format: uuid
+             * @description The key that made it, with which it is revoked. Empty: none.
+             */
+            parent_id: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to within a few minutes.
+             */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description The key is refused from this time on. Empty: it does not expire.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was revoked.
+             */
+            revoked_at: string | null;
+            /** @description The key, for `Authorization: Bearer`. Shown once. */
+            key: string;
+        };
         /** @description A message to an agent. */
         NewDryRun: {
             /** @description The message. */
@@ -4115,12 +4456,6 @@ export interface components {
              * @description Searches do not find it from this time on.
              */
             expires_at?: string | null;
-            /** @description Your own id of the fact. A fact of the same agent and user with this id is changed: its text and metadata become those of the request. Default: none; the text identifies the fact. */
-            external_id?: string;
-            /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
-            agent?: string;
-            /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
-            user_id?: string;
             /** @description The attribute of the subject that the fact states, such as `home_city`. Default: none. */
             slot?: string;
             /** @description The person or thing with that attribute, such as Maria. */
@@ -4129,6 +4464,12 @@ export interface components {
             value?: string;
             /** @description Whether other values of the slot stay valid. Default: false, this value supersedes the current one of the same agent, user and subject. */
             is_multi_valued?: boolean;
+            /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
+            agent?: string;
+            /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
+            user_id?: string;
+            /** @description Your own id of the fact. A fact of the same agent and user with this id is changed: its text and metadata become those of the request. Default: none; the text identifies the fact. */
+            external_id?: string;
         };
         /** @description Facts to store together. */
         NewFacts: {
@@ -4423,6 +4764,15 @@ export interface components {
                 [key: string]: "none" | "doubtful" | "all";
             };
         };
+        /** @description The title and metadata of a conversation. */
+        PatchedConversationChanges: {
+            /** @description The title; empty: none. */
+            title?: string;
+            /** @description A JSON object, merged into the stored one by RFC 7396 (JSON Merge Patch); at most 8,192 bytes. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
         /** @description The fields of a fact to change. The former values are kept as a version. */
         PatchedFactChange: {
             /** @description The fact, in words. */
@@ -4450,6 +4800,11 @@ export interface components {
             reason?: string;
             /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
             value?: string;
+        };
+        /** @description Facts to change together. */
+        PatchedFactChanges: {
+            /** @description The changes, each of another fact. All of them are made, or none. */
+            facts?: components["schemas"]["BatchChange"][];
         };
         /** @description The fields of a language model to change. Omitted fields are unchanged. */
         PatchedLanguageModelChanges: {
@@ -4479,6 +4834,19 @@ export interface components {
             is_active?: boolean;
             /** @description The key of its server. No response shows it. Empty: none. */
             key?: string;
+        };
+        /** @description Changes of a user. Metadata is merged by RFC 7396 (JSON Merge Patch). */
+        PatchedUserChanges: {
+            /** @description The user's name. */
+            name?: string;
+            /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
+            time_zone?: string;
+            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
+            language?: string;
+            /** @description A JSON object of at most 8,192 bytes. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         /** @description Changes of a webhook. */
         PatchedWebhookChanges: {
@@ -4617,6 +4985,23 @@ export interface components {
          * @enum {string}
          */
         ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:import-refused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
+        /** @description What is set of a user. */
+        Profile: {
+            /** @description Id of the user. */
+            user_id: string;
+            /** @description The user's name. */
+            name: string;
+            /** @description The time zone that was chosen for the user, such as Asia/Tokyo. */
+            time_zone: string;
+            /** @description The user's language, such as de or pt-BR. */
+            language: string;
+            /** @description As it was sent, or empty. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The time zone that the channel reports, if none was chosen. */
+            channel_time_zone: string;
+        };
         /** @description The answer of a version of an agent to a saved question. */
         QuestionAnswer: {
             /** Format: uuid */
@@ -4916,6 +5301,38 @@ export interface components {
          * @enum {string}
          */
         RunStateEnum: "running" | "preview" | "applied" | "failed" | "rolled_back";
+        /** @description Options of the reply, by the names of OpenAI's API. They are sent to the language model. */
+        Sampling: {
+            /**
+             * Format: double
+             * @description 0 to 2.
+             */
+            temperature?: number;
+            /**
+             * Format: double
+             * @description 0 to 1.
+             */
+            top_p?: number;
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            presence_penalty?: number;
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            frequency_penalty?: number;
+            /**
+             * Format: int64
+             * @description A whole number.
+             */
+            seed?: number;
+            /** @description Maximum number of tokens. A smaller limit of the agent replaces it. */
+            max_completion_tokens?: number;
+            /** @description Texts at which the reply ends. */
+            stop?: string[];
+        };
         /** @description A saved question. */
         SavedQuestion: {
             /** Format: uuid */
@@ -4958,10 +5375,18 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["SavedQuestion"][];
         };
-        /** @description A question to an agent's memory of one user. */
+        /**
+         * @description * `read` - read: look, and search
+         *     * `write` - write: send, make and edit
+         *     * `erase` - erase: delete facts, clear windows and sessions, request erasures
+         *     * `keys` - keys: make and revoke API keys that allow no more
+         * @enum {string}
+         */
+        ScopesEnum: "read" | "write" | "erase" | "keys";
+        /** @description A question to the memory of one user. */
         Search: {
-            /** @description Name or id of an agent of this tenant. */
-            agent: string;
+            /** @description Name or id of an agent of this tenant. Default: that of your key, or the agents that know the user, at most 20. */
+            agent?: string;
             /** @description The user. Memories of other users are never searched. */
             user_id: string;
             /** @description The question, in any words. */
@@ -4989,6 +5414,8 @@ export interface components {
             explain?: boolean;
             /** @description Kinds to search: messages, facts, or both. Default: ["messages"]. */
             include?: components["schemas"]["IncludeEnum"][];
+            /** @description false: without facts about no user. Default: true. */
+            shared?: boolean;
             /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. Other messages are ignored, as if they did not exist. */
             filters?: {
                 [key: string]: unknown;
@@ -5069,6 +5496,10 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /** @description Instructions of your program for this reply, after the agent's own. The agent must accept them, and the key must not be bound. */
+            instructions?: string;
+            /** @description Sampling parameters of the reply. */
+            options?: components["schemas"]["Sampling"];
         };
         /** @description A thread with a history. */
         Session: {
@@ -5126,6 +5557,38 @@ export interface components {
             /** @description Number of saved states. */
             checkpoints: number;
             messages: components["schemas"]["SessionMessage"][];
+        };
+        /** @description The fields of a fact with its slot. */
+        SlottedFactFields: {
+            /** @description The fact, in words: “Maria is allergic to walnuts.” */
+            content: string;
+            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Start of its validity. Default: now.
+             */
+            valid_from?: string;
+            /**
+             * Format: date-time
+             * @description End of its validity; null: still valid.
+             */
+            valid_to?: string | null;
+            /**
+             * Format: date-time
+             * @description Searches do not find it from this time on.
+             */
+            expires_at?: string | null;
+            /** @description The attribute of the subject that the fact states, such as `home_city`. Default: none. */
+            slot?: string;
+            /** @description The person or thing with that attribute, such as Maria. */
+            subject?: string;
+            /** @description The value of the slot, such as Oslo. */
+            value?: string;
+            /** @description Whether other values of the slot stay valid. Default: false, this value supersedes the current one of the same agent, user and subject. */
+            is_multi_valued?: boolean;
         };
         /** @description The source of an item of the context. */
         Source: {
@@ -5293,11 +5756,6 @@ export interface components {
             /** @description The number of facts that are new. */
             created: number;
             results: components["schemas"]["StoredFact"][];
-        };
-        /** @description The time zone of a user. */
-        TimeZone: {
-            /** @description A name such as Asia/Tokyo. Empty: that of the user's channel, or else the agent's, or else UTC. */
-            time_zone: string;
         };
         /** @description One event of a timeline. */
         TimelineEntry: {
@@ -5622,7 +6080,7 @@ export interface components {
         User: {
             /** @description The user's id. */
             user_id: string;
-            /** @description The name in their newest message that has one; empty if none has. */
+            /** @description The name that a program set, or that of their newest message with one; or empty. */
             name: string;
             /** @description Names in their messages, newest first, at most 20. */
             names: string[];
@@ -5641,6 +6099,19 @@ export interface components {
              */
             last_at: string | null;
             agents: components["schemas"]["AgentOfUser"][];
+        };
+        /** @description What programs set of a user. */
+        UserFields: {
+            /** @description The user's name. */
+            name?: string;
+            /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
+            time_zone?: string;
+            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
+            language?: string;
+            /** @description A JSON object of at most 8,192 bytes. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         /** @description A page of a list. */
         UserPage: {
@@ -6838,6 +7309,159 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    list_api_keys: {
+        parameters: {
+            query?: {
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    create_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyFields"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewApiKey"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKey"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revoke_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     receive_hook: {
         parameters: {
             query: {
@@ -6932,12 +7556,16 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
+                /** @description Only conversations whose metadata has these values, such as `{"ticket": 7}`, as JSON text. */
+                metadata?: string;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
                 /** @description Only of this conversation. */
                 thread_id?: string;
+                /** @description Only conversations with this text in their title, regardless of case. */
+                title?: string;
                 /** @description Only before this moment (with a time zone). */
                 until?: string;
                 /** @description Only of this user. */
@@ -7236,6 +7864,55 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    update_conversation: {
+        parameters: {
+            query: {
+                /** @description Name or id of the agent. */
+                agent: string;
+                /** @description The conversation. */
+                thread_id: string;
+                /** @description The user. */
+                user_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedConversationChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationRow"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8771,6 +9448,189 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    change_facts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedFactChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedFacts"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_facts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FactIds"];
+            };
+        };
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_fact: {
+        parameters: {
+            query?: {
+                /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
+                agent?: string;
+                /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
+                user_id?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Your id of the fact, percent-encoded; slashes need no encoding. */
+                external_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SlottedFactFields"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredFact"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredFact"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_fact_by_external_id: {
+        parameters: {
+            query?: {
+                /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
+                agent?: string;
+                /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
+                user_id?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Your id of the fact, percent-encoded; slashes need no encoding. */
+                external_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     search_facts: {
         parameters: {
             query?: never;
@@ -9487,8 +10347,15 @@ export interface operations {
     send_message: {
         parameters: {
             query?: {
-                /** @description Seconds to wait for the reply, 0 to 60. */
+                /** @description Seconds to wait for the reply, or until imported messages are indexed, 0 to 60. */
                 wait?: number;
+                /**
+                 * @description What `wait` waits for: the reply, or that recall and search can find the message. Default: reply.
+                 *
+                 *     * `reply` - reply
+                 *     * `indexed` - indexed
+                 */
+                wait_for?: "reply" | "indexed";
             };
             header?: {
                 /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
@@ -9553,7 +10420,7 @@ export interface operations {
     get_message: {
         parameters: {
             query?: {
-                /** @description Seconds to wait for the reply, 0 to 60. */
+                /** @description Seconds to wait for the reply, or until imported messages are indexed, 0 to 60. */
                 wait?: number;
             };
             header?: never;
@@ -9752,7 +10619,10 @@ export interface operations {
     };
     import_messages: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Seconds to wait for the reply, or until imported messages are indexed, 0 to 60. */
+                wait?: number;
+            };
             header?: {
                 /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
@@ -10362,11 +11232,12 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    get_time_zone: {
+    get_user: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The user, percent-encoded; slashes need no encoding. */
                 user_id: string;
             };
             cookie?: never;
@@ -10383,7 +11254,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimeZone"];
+                    "application/json": components["schemas"]["Profile"];
                 };
             };
             400: components["responses"]["Invalid"];
@@ -10398,18 +11269,19 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    set_time_zone: {
+    put_user: {
         parameters: {
             query?: never;
             header?: never;
             path: {
+                /** @description The user, percent-encoded; slashes need no encoding. */
                 user_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TimeZone"];
+                "application/json": components["schemas"]["UserFields"];
             };
         };
         responses: {
@@ -10423,11 +11295,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimeZone"];
+                    "application/json": components["schemas"]["Profile"];
                 };
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
@@ -10436,6 +11309,88 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    update_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, percent-encoded; slashes need no encoding. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedUserChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profile"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    export_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user, percent-encoded; slashes need no encoding. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Export"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

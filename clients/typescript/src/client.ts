@@ -4,7 +4,7 @@ import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Imports, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
 import { ClaudeCode, MemoryTool } from "./resources/codingAgents.js";
-import { Events, WebhookDeliveries, Webhooks } from "./resources/webhooks.js";
+import { ApiKeys, Events, WebhookDeliveries, Webhooks } from "./resources/webhooks.js";
 import { Sender } from "./sending.js";
 
 export interface ClientOptions {
@@ -25,6 +25,7 @@ export interface ClientOptions {
 /** Talks with a Konstruct. */
 export class Client {
   readonly agents: Agents;
+  readonly apiKeys: ApiKeys;
   readonly context: Context;
   readonly conversations: Conversations;
   readonly erasures: Erasures;
@@ -59,6 +60,7 @@ export class Client {
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     });
     this.agents = new Agents(sender);
+    this.apiKeys = new ApiKeys(sender);
     this.context = new Context(sender);
     this.conversations = new Conversations(sender);
     this.erasures = new Erasures(sender);

@@ -16,9 +16,11 @@ type Part<T, Name extends string> = T extends { [key in Name]?: infer Inner } ? 
 type Otherwise<T, Default> = [T] extends [never] ? Default : T;
 type Json<T> = T extends { content: { "application/json": infer Document } } ? Document : never;
 type WithFilters<T> = T extends { filters?: string } ? Omit<T, "filters"> & { filters?: Filters } : T;
+type WithMetadata<T> = "metadata" extends keyof T ? Omit<T, "metadata"> & { metadata?: Filters } : T;
+type InAddress<O extends Operation> = Otherwise<Part<operations[O]["parameters"], "query">, object>;
 
 /** The parameters of an operation in the address, by name. */
-export type Query<O extends Operation> = WithFilters<Otherwise<Part<operations[O]["parameters"], "query">, object>>;
+export type Query<O extends Operation> = WithMetadata<WithFilters<InAddress<O>>>;
 
 /** The body of an operation. */
 export type Body<O extends Operation> = Otherwise<Json<Part<operations[O], "requestBody">>, object>;

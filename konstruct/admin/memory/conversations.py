@@ -60,7 +60,8 @@ class ConversationList(PageList):
     list_name = "conversations"
     permission = READ
     list_display = (
-        *("beginning", "user_id", "agent", "thread_id", column("origin", _("Channel"))),
+        *("beginning", column("title", _("Title")), "user_id", "agent", "thread_id"),
+        column("origin", _("Channel")),
         *("state", "created_at"),
     )
     list_filter: Any = (AgentFilter, UserFilter)
@@ -85,6 +86,7 @@ class ConversationList(PageList):
         )
         return threads.last_of_threads(rows, **people).annotate(
             shown=Left("content", MAX_PREVIEW_CHARACTERS),
+            title=threads.of_conversation("title"),
             origin=threads.channel_of_thread(),
             states=ArraySubquery(pending.annotate(state=reply_state).values("state")),
         )
@@ -114,7 +116,9 @@ class ConversationList(PageList):
 
 
 ConversationList.serve(Message)
-_MESSAGES = Message.objects.defer("content").annotate(origin=threads.channel_of_thread())
+_MESSAGES = Message.objects.defer("content").annotate(
+    origin=threads.channel_of_thread(), title=threads.of_conversation("title")
+)
 
 
 @tenant_site.page("conversations/<uuid:message_id>/", permission=READ)

@@ -18,6 +18,7 @@ from konstruct.templatetags.texts import speaker as speaker_name
 from memory.conversations.transcript import EMBEDDINGS
 from memory.indexing.embedding_jobs import retry_now
 from memory.models import (
+    Conversation,
     ConversationEmbedding,
     ConversationItem,
     Message,
@@ -168,6 +169,15 @@ class WindowClearAdmin(MemoryAdmin):
 
     list_display = ("created_at", "agent", "user_id", "last_number")
     ordering = ("-id",)
+
+
+@admin.register(Conversation, site=tenant_site)
+class ConversationAdmin(MemoryAdmin):
+    """Titles and metadata of conversations."""
+
+    list_display = ("title", "agent", "user_id", "thread_id", "created_at")
+    list_filter = (AgentFilter, UserFilter)
+    ordering = ("agent_id", "user_id", "thread_id")
 
 
 @admin.register(ConversationItem, site=tenant_site)

@@ -57,7 +57,7 @@ from memory.models import (
 )
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.audit.people import set_time_zone, time_zone_of
+from tenants.audit.people import Person, set_time_zone, time_zone_of
 from tenants.models import Job
 
 VIEW: Final = "memory.view_scope"
@@ -106,6 +106,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         merges = HistoryMerge.objects.open()
         merges = merges.filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
         accounts = {"identities": found[:50], "moves": merges[:50]}
+    profile = Person.objects.filter(pk=user_id).first()
     names = names_of(user_ids) or [
         identity.name for identity in (accounts or {}).get("identities", ()) if identity.name
     ]
@@ -130,6 +131,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         erasure=erasure,
         known_now=known_now,
         zone=zone.key,
+        profile=profile,
         zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
         channels=accounts,
         **_timeline(request, user_ids, day, moment, names_by_id),

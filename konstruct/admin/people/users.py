@@ -19,7 +19,7 @@ from konstruct.admin.lists import agent_names, column
 from konstruct.admin.pages import UserField, as_user_id, show_outcome
 from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
 from konstruct.admin.people.person import VIEW, VIEW_ACCOUNTS
-from konstruct.admin.people.person_export import PersonExport
+from konstruct.admin.people.person_export import PersonPage
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
@@ -99,7 +99,7 @@ def export_person(request: HttpRequest) -> HttpResponseBase:
     as_page = request.POST.get("as") == "page"
     kind = "html" if as_page else "json"
     log_access(request, Action.EXPORT, "person", user_id=user_id, format=kind)
-    exported = PersonExport(user_ids, agent_names())
+    exported = PersonPage(user_ids, agent_names())
     if as_page:
         tenant = request.tenant  # type: ignore[attr-defined]  # set by TenantMiddleware
         return HttpResponse(

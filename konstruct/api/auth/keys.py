@@ -86,6 +86,10 @@ class KeyInvalid(KonstructError):
     is_usage_error = True
 
 
+class KeyTooWide(KonstructError):
+    """An API key cannot make a key that allows more than it allows itself."""
+
+
 @dataclass(frozen=True)
 class Program:
     """The `request.user` of a request with an API key."""
@@ -111,6 +115,7 @@ def issue_key(
     created_by: str = "",
     extra_keys: int = 0,
     program_id: UUID | None = None,
+    parent_id: UUID | None = None,
 ) -> tuple[ApiKey, KeyText]:
     """Create a key, and return its text, which is not stored.
 
@@ -121,6 +126,7 @@ def issue_key(
         created_by: the id of the person who creates it; empty: an operator's command.
         extra_keys: number of keys that are allowed above the tenant's limit.
         program_id: the first key of the program; None: this one.
+        parent_id: the key that makes it; None: none.
 
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
@@ -140,6 +146,7 @@ def issue_key(
         expires_at=expires_at,
         created_by=created_by,
         program_id=program_id,
+        parent_id=parent_id,
     )
     with tenant_scope(tenant_id), transaction.atomic():
         _require_quota(extra_keys)
@@ -166,12 +173,51 @@ def _require_quota(extra_keys: int) -> None:
         raise count_refusal(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
 
 
+def derive_key(
+    parent: ApiKey,
+    *,
+    name: str,
+    scopes: Iterable[str],
+    agent_id: UUID | None,
+    user_id: str | None,
+    expires_at: datetime | None,
+) -> tuple[ApiKey, KeyText]:
+    """Create a key that allows at most what another key does, and is revoked with it.
+
+    Raises what `issue_key` raises, and KeyTooWide if it would allow more, or `parent` is not valid.
+    """
+    with transaction.atomic():
+        own = ApiKey.objects.select_for_update().valid().filter(pk=parent.pk).first()
+        if own is None:
+            raise KeyTooWide(f"The key {parent.prefix} is not valid any more.")
+        if wider := set(scopes).difference(own.scopes):
+            raise KeyTooWide(f"Your key does not have the scope {', '.join(sorted(wider))}.")
+        if own.agent_id not in (None, agent_id) or own.user_id not in (None, user_id):
+            raise KeyTooWide("Your key is bound: the new key needs the same agent and user.")
+        if own.expires_at is not None and (expires_at is None or expires_at > own.expires_at):
+            raise KeyTooWide(
+                f"Your key expires at {own.expires_at.isoformat()}: give no later time."
+            )
+        return issue_key(
+            tenant_id=own.tenant_id,
+            name=name,
+            scopes=scopes,
+            agent_id=agent_id,
+            user_id=user_id,
+            expires_at=expires_at,
+            created_by=own.created_by,
+            program_id=own.program_id or own.pk,
+            parent_id=own.pk,
+        )
+
+
 def roll_key(
     key: ApiKey, *, grace: timedelta = timedelta(), created_by: str = ""
 ) -> tuple[ApiKey, KeyText]:
     """Create a key with the same rights, and let the old one expire. The text is not stored.
 
-    A key that expires gets a successor with the same lifetime.
+    A key that expires gets a successor with the same lifetime. Keys that the old one made belong to
+    the new one.
 
     Args:
         key: the key of the current tenant that is replaced.
@@ -195,7 +241,9 @@ def roll_key(
             created_by=created_by,
             extra_keys=1,  # the old one, which expires
             program_id=old.program_id or old.pk,
+            parent_id=old.parent_id,
         )
+        ApiKey.objects.filter(parent_id=old.pk).update(parent_id=new.pk)
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
         enqueue_tombstones(KEY, old.pk)
@@ -206,8 +254,8 @@ def roll_key(
 def owns_proposal(memory_id: UUID, *, person_id: str, key_id: UUID | None = None) -> bool:
     """Return whether a person or a program proposed a fact, or requested the run that did.
 
-    All keys that a person made are the person's, and all keys that replaced one another are one
-    program's, also those that are revoked.
+    All keys that a person made are the person's, and all keys that replaced or made one another are
+    one program's, also those that are revoked.
 
     Args:
         memory_id: the fact.
@@ -239,10 +287,14 @@ def record_use(key: ApiKey) -> None:
 
 
 def revoke_key(key_id: UUID) -> bool:
-    """Revoke a key for good. Return whether it was valid until now."""
+    """Revoke a key for good, with the keys that it made. Return whether it was valid until now."""
     with transaction.atomic():
-        valid = ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True)
-        is_revoked = bool(valid.update(revoked_at=Now()))
-        if is_revoked:
-            enqueue_tombstones(KEY, key_id)
+        unrevoked = ApiKey.objects.filter(revoked_at__isnull=True)
+        is_revoked = bool(unrevoked.filter(pk=key_id).update(revoked_at=Now()))
+        revoked = [key_id] if is_revoked else []
+        while revoked:  # each round revokes keys
+            enqueue_tombstones(KEY, *revoked)
+            made = [*unrevoked.filter(parent_id__in=revoked).values_list("pk", flat=True)]
+            unrevoked.filter(pk__in=made).update(revoked_at=Now())
+            revoked = made
     return is_revoked

@@ -153,6 +153,14 @@ class ChannelIdField(StrictCharField):
         super().__init__(**{"max_length": 255, "validators": [ID_TEXT], **options})
 
 
+def id_of_path(name: str, value: str) -> str:
+    """Return an id of new rows that an address has. Raises ValidationError."""
+    try:
+        return str(ChannelIdField().run_validation(value))
+    except ValidationError as error:
+        raise ValidationError({name: error.detail}) from error
+
+
 class StrictIntegerField(serializers.IntegerField):
     """A whole number. Text and truth values are refused."""
 

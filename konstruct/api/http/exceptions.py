@@ -17,6 +17,7 @@ from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
+from konstruct.api.auth.keys import KeyInvalid, KeyTooWide
 from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.pagination import InvalidCursor
 from konstruct.api.http.problems import (
@@ -78,6 +79,8 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     UnreadableSession: (422, "unreadable-session", "thread_id"),
     CheckpointRefused: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
+    KeyTooWide: (403, "outside-of-key", ""),
+    KeyInvalid: (400, "invalid-fields", ""),
     ChangedSince: (412, "changed-since", "If-Match"),
     orchestrator.AgentNameTaken: (409, "name-taken", "name"),
     orchestrator.AgentContradictory: (422, "contradictory-fields", ""),

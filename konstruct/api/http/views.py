@@ -39,6 +39,8 @@ from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
+from memory.conversations.transcript import metadata_argument
+from memory.facts.versions import merge_metadata
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
@@ -454,6 +456,20 @@ class ApiViewSet(ApiView, GenericViewSet):
         self.log(row, before=before, after=row_state(row), **detail)
         document = self.document(row, serializer_class)
         return Response(document, headers={"ETag": etag_of(document)} if with_etag else None)
+
+    def merge(self, row: Any, fields: Mapping[str, Any], serializer_class: Any = None) -> Response:
+        """Set fields of a locked row, log the change, and return the response with the row.
+
+        Metadata is merged by RFC 7396 (JSON Merge Patch), and then checked as that of messages.
+        """
+        before, values = row_state(row), dict(fields)
+        if "metadata" in values:
+            merged = merge_metadata(row.metadata, values["metadata"])
+            values["metadata"] = metadata_argument(merged) or {}
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.save(update_fields=[*values])
+        return self.changed(row, before, serializer_class)
 
     def created(
         self, row: Model, *, is_new: bool = True, status: int = 201, with_etag: bool = False

@@ -85,7 +85,16 @@ class Migration(migrations.Migration):
                     models.UUIDField(
                         blank=True,
                         editable=False,
-                        help_text="Id of the program's first key, if this key replaced another one.",
+                        help_text="Id of the program's first key, if this key replaced or was made by another one.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "parent_id",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="The key that made it, with which it is revoked. Empty: none.",
                         null=True,
                     ),
                 ),
@@ -106,6 +115,7 @@ class Migration(migrations.Migration):
                                     "erase",
                                     "erase: delete facts, clear windows and sessions, request erasures",
                                 ),
+                                ("keys", "keys: make and revoke API keys that allow no more"),
                             ]
                         ),
                         help_text="Scopes of the key.",
@@ -164,7 +174,7 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("prefix",), name="api_key_prefix"),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("scopes__contained_by", ["read", "write", "erase"]),
+                            ("scopes__contained_by", ["read", "write", "erase", "keys"]),
                             ("scopes__len__gt", 0),
                         ),
                         name="api_key_scopes",

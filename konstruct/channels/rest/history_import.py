@@ -1,7 +1,7 @@
 """Import of history by the REST API."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -20,8 +20,9 @@ from konstruct.api.http.idempotency import (
     idempotency_key,
     key_of_caller,
 )
-from konstruct.api.http.views import operation
-from konstruct.channels.rest.serializers import METADATA_HELP
+from konstruct.api.http.views import ApiView, operation
+from konstruct.channels.rest.responses import respond_when_indexed
+from konstruct.channels.rest.serializers import METADATA_HELP, WaitSerializer
 from konstruct.orchestrator.history_import.lines import (
     REQUIRED,
     ImportStatus,
@@ -30,6 +31,7 @@ from konstruct.orchestrator.history_import.lines import (
 )
 from memory.arguments import ROLES
 from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds
+from memory.models import PendingEmbedding
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -184,6 +186,7 @@ class ImportResultSerializer(serializers.Serializer):
     created = serializers.IntegerField()
     exists = serializers.IntegerField()
     invalid = serializers.IntegerField()
+    indexed = serializers.BooleanField(help_text="Whether recall and search can find all of them.")
     results = LineResultSerializer(many=True)
 
 
@@ -192,6 +195,7 @@ class ImportMixin:
 
     caller: Caller
     fields: Any
+    query: Any
     log: Any
 
     @action(
@@ -204,7 +208,7 @@ class ImportMixin:
         Action.IMPORT,
         "messages",
         permission="memory.add_message",
-        query=None,
+        query=WaitSerializer,
         body=ImportSerializer,
         description=DESCRIPTION,
         returns=ImportResultSerializer,
@@ -231,13 +235,22 @@ class ImportMixin:
         create_once(request, write)
         if not results:  # a repeated request: the external ids identify the messages
             write()
+        message_ids = {result.message.pk for result in results if result.message}
+        pending = PendingEmbedding.objects.filter(pk__in=message_ids)
         counts = {
             outcome.value: sum(result.status is outcome for result in results)
             for outcome in ImportStatus
         }
         self.log(counts=counts)
-        document = {**counts, "results": results}
-        return Response(ImportResultSerializer(document).data)
+        document = ImportResultSerializer({**counts, "indexed": False, "results": results}).data
+
+        def respond() -> Response:
+            return Response({**document, "indexed": not pending.all().exists()})
+
+        wait = float(self.query.get("wait", 0))
+        if not (wait and message_ids):
+            return respond()
+        return respond_when_indexed(cast(ApiView, self), message_ids, wait, respond)
 
     def _of_all(self, fields: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the defaults for messages without agent, user or thread.

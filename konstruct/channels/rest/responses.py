@@ -6,7 +6,7 @@ client do not wait.
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final
@@ -31,7 +31,7 @@ from konstruct.orchestrator.replies import (
     StreamingResponse,
     progress_of,
 )
-from memory.models import Message
+from memory.models import Message, PendingEmbedding
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
 from tenants.serving import require_serving
@@ -112,6 +112,31 @@ def respond_when_settled(
         return respond_now()
     finish = partial(copy_context().run, _finish, view, response, tenant_id, respond_now)
     response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
+    return response
+
+
+def respond_when_indexed(
+    view: ApiView, message_ids: Collection[UUID], seconds: float, respond: Respond
+) -> Any:
+    """Return the view's response once recall can find these messages, or after `seconds`.
+
+    Args:
+        view: the view.
+        message_ids: the messages, at least one.
+        seconds: the longest wait.
+        respond: makes the response, before and after the wait.
+    """
+    response, tenant_id = respond(), required_tenant_id()
+
+    def are_indexed() -> bool:
+        with tenant_scope(tenant_id):
+            return not PendingEmbedding.objects.filter(pk__in=message_ids).exists()
+
+    if hasattr(view.request._request, "waits_in_event_loop"):
+        finish = partial(copy_context().run, _finish, view, response, tenant_id, respond)
+        response.deferred = DeferredResponse(
+            tenant_id, next(iter(message_ids)), seconds, finish, are_indexed
+        )
     return response
 
 

@@ -6,9 +6,12 @@ from rest_framework import serializers
 
 from konstruct.api.http.bodies import (
     NOT_BLANK,
+    BoundedListField,
     ChannelIdField,
     CheckedObjectField,
     StrictCharField,
+    StrictFloatField,
+    StrictIntegerField,
     StrictSerializer,
 )
 from konstruct.orchestrator.replies import Status
@@ -20,6 +23,35 @@ METADATA_HELP = (
     "A JSON object that lists and searches can filter by, with the rules of facts' metadata; at "
     f"most {MAX_MESSAGE_METADATA_BYTES:,} bytes."
 )
+
+
+class SamplingSerializer(StrictSerializer):
+    """Options of the reply, by the names of OpenAI's API. They are sent to the language model."""
+
+    temperature = StrictFloatField(required=False, min_value=0, max_value=2, help_text="0 to 2.")
+    top_p = StrictFloatField(required=False, min_value=0, max_value=1, help_text="0 to 1.")
+    presence_penalty = StrictFloatField(
+        required=False, min_value=-2, max_value=2, help_text="-2 to 2."
+    )
+    frequency_penalty = StrictFloatField(
+        required=False, min_value=-2, max_value=2, help_text="-2 to 2."
+    )
+    seed = StrictIntegerField(
+        required=False, min_value=-(2**63), max_value=2**63 - 1, help_text="A whole number."
+    )
+    max_completion_tokens = StrictIntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="Maximum number of tokens. A smaller limit of the agent replaces it.",
+    )
+    stop = BoundedListField(
+        child=StrictCharField(max_length=1_000),
+        required=False,
+        min_length=1,
+        max_length=4,
+        help_text="Texts at which the reply ends.",
+    )
 
 
 class SendSerializer(StrictSerializer):
@@ -45,6 +77,13 @@ class SendSerializer(StrictSerializer):
         help_text="The user's text, verbatim.",
     )
     metadata = CheckedObjectField(check=metadata_argument, required=False, help_text=METADATA_HELP)
+    instructions = StrictCharField(
+        required=False,
+        validators=[NOT_BLANK],
+        help_text="Instructions of your program for this reply, after the agent's own. The agent "
+        "must accept them, and the key must not be bound.",
+    )
+    options = SamplingSerializer(required=False, help_text="Sampling parameters of the reply.")
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": MAX_WAIT_SECONDS})
@@ -53,7 +92,7 @@ class SecondsField(serializers.DecimalField):
 
 
 class WaitSerializer(StrictSerializer):
-    """Query parameters of an endpoint that can wait for the reply."""
+    """Query parameters of an endpoint that can wait."""
 
     wait = SecondsField(
         required=False,
@@ -61,7 +100,19 @@ class WaitSerializer(StrictSerializer):
         decimal_places=None,
         min_value=0,
         max_value=MAX_WAIT_SECONDS,
-        help_text=f"Seconds to wait for the reply, 0 to {MAX_WAIT_SECONDS}.",
+        help_text="Seconds to wait for the reply, or until imported messages are indexed, 0 to "
+        f"{MAX_WAIT_SECONDS}.",
+    )
+
+
+class WaitForSerializer(WaitSerializer):
+    """Query parameters of an endpoint that can wait for the reply or the index."""
+
+    wait_for = serializers.ChoiceField(
+        choices=["reply", "indexed"],
+        required=False,
+        help_text="What `wait` waits for: the reply, or that recall and search can find the "
+        "message. Default: reply.",
     )
 
 

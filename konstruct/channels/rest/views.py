@@ -1,6 +1,7 @@
 """The REST channel: programs send messages and read the replies."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -33,6 +35,7 @@ from konstruct.channels.rest.responses import (
     event,
     message_document,
     message_documents,
+    respond_when_indexed,
     respond_when_settled,
     stream_events,
     wait_conditions,
@@ -41,15 +44,21 @@ from konstruct.channels.rest.responses import (
 from konstruct.channels.rest.serializers import (
     MessageSerializer,
     SendSerializer,
+    WaitForSerializer,
     WaitSerializer,
 )
+from konstruct.orchestrator.builder import max_instruction_tokens
+from konstruct.orchestrator.models import Agent, AnswerOptions
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages, watch, with_status
+from memory.context import tokens
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
+from memory.tasks import embed_and_store
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.jobs import enqueue_task
 
 CHANNEL = "rest"
 # A stream waits at most this long for a reply.
@@ -91,14 +100,16 @@ class MessageViewSet(ImportMixin, ApiViewSet):
     @operation(
         Action.SEND,
         permission="memory.add_message",
-        query=WaitSerializer,
+        query=WaitForSerializer,
         body=SendSerializer,
         own_transaction=True,
         id="send_message",
         description="The message is stored, and a worker answers it. Poll `url` for the reply, or "
         "pass `wait` to get it in this response if it is ready in time, also from a person who has "
-        "to answer. A message that waits for consent or for a program's tools is a 200 "
-        "immediately, without a reply: `waits_for` has the reason and the next step.\n\n"
+        "to answer. With `wait_for=indexed` the response comes when recall can find the message, "
+        "and `indexed` says whether it can. A message that waits for consent or for a program's "
+        "tools is a 200 immediately, without a reply: `waits_for` has the reason and the next "
+        "step.\n\n"
         "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
         f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
         '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
@@ -117,6 +128,7 @@ class MessageViewSet(ImportMixin, ApiViewSet):
     def create(self, request: Request) -> Any:
         """Send a message to an agent."""
         wait, streams = float(self.query.get("wait", 0)), wants_events(request)
+        waits_for_index = wait > 0 and self.query.get("wait_for") == "indexed"
         fields = self.fields
         agent = self.caller.agent(fields["agent"], active=True)
         key = idempotency_key(request)
@@ -129,12 +141,18 @@ class MessageViewSet(ImportMixin, ApiViewSet):
             name=fields.get("name", ""),
             metadata=fields.get("metadata"),
             idempotency_key=None if key is None else key_of_caller(request, key),
+            options=AnswerOptions(
+                options=fields.get("options", {}), instructions=self._instructions(agent)
+            ),
         )
         tenant_id = required_tenant_id()
         with transaction.atomic():
             if streams:  # before the task is enqueued
                 transaction.on_commit(lambda: watch(tenant_id, message.id))
             message, created = accept(incoming, tenant_id=tenant_id)
+            if waits_for_index:
+                ids = [str(message.id)]
+                transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id), ids))
             self.log(message, action=None if created else Action.VIEW)
             self.write_log_entry()
         url = reverse("message-detail", args=[message.id], request=request)
@@ -156,9 +174,30 @@ class MessageViewSet(ImportMixin, ApiViewSet):
         if created and not wait:
             return respond(message)
         caller = self.caller
+        if waits_for_index:
+            return respond_when_indexed(
+                self, [message.id], wait, lambda: respond(_message(message.id, caller))
+            )
         return respond_when_settled(
             self, message.id, wait, lambda: respond(_message(message.id, caller))
         )
+
+    def _instructions(self, agent: Agent) -> list[str]:
+        """Return the instructions of the request. Raises ValidationError if they are refused."""
+        text = self.fields.get("instructions")
+        if text is None:
+            return []
+        limit = max_instruction_tokens(agent.model_tier)
+        problem = ""
+        if self.caller.is_bound:
+            problem = "A key that is bound to a user or an agent sends none."
+        elif not agent.accepts_client_instructions:
+            problem = "This agent accepts no instructions of programs."
+        elif tokens.count_up_to(text, limit) > limit:
+            problem = f"This agent takes at most {limit:,} tokens of them."
+        if problem:
+            raise ValidationError({"instructions": problem})
+        return [text]
 
     def _stream(
         self, message: Message, document: Callable[[Message], dict[str, Any]], seconds: float

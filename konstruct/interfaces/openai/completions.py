@@ -199,9 +199,8 @@ def report_of(
 def _unsupported(body: Mapping[str, Any]) -> list[str]:
     """Return the names of parameters that have no effect here."""
     parameters = dict(body)
-    for name in ("metadata", "stream_options"):
-        if isinstance(inner := body.get(name), Mapping):
-            parameters |= {f"{name}.{key}": value for key, value in inner.items()}
+    if isinstance(inner := body.get("stream_options"), Mapping):
+        parameters |= {f"stream_options.{key}": value for key, value in inner.items()}
     if wants_usage(body) or not parameters.get("stream_options.include_usage"):
         parameters.pop("stream_options.include_usage", None)
     names = [n for n, value in parameters.items() if value is not None and n not in _FOLLOWED]

@@ -163,6 +163,13 @@ def thread_of(request: Request, chat: ChatRequest) -> str | None:
     return next(_sent_values(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), None)
 
 
+def labels_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a request except the names of its user and conversation."""
+    names = (*USER_PARAMETERS, *THREAD_PARAMETERS)
+    metadata = body.get("metadata") or {}
+    return {name: metadata[name] for name in metadata if f"metadata.{name}" not in names}
+
+
 def option_needing_model(options: Mapping[str, Any]) -> str | None:
     """Return the name of an option that needs a language model, or None."""
     if "response_format" in options:

@@ -36,6 +36,7 @@ from konstruct.interfaces.openai.conversation import (
 from konstruct.interfaces.openai.errors import InvalidParameter, error_document
 from konstruct.interfaces.openai.requests import (
     ChatRequest,
+    labels_of,
     option_needing_model,
     read_request,
     thread_of,
@@ -210,6 +211,7 @@ class ChatCompletionsView(ApiView):
                 "thread_id": thread.thread_id,
                 "content": chat.content,
                 **({"name": chat.name} if chat.name else {}),
+                **({"metadata": labels} if (labels := labels_of(chat.body)) else {}),
             }
         )
         serializer.is_valid(raise_exception=True)
@@ -221,6 +223,7 @@ class ChatCompletionsView(ApiView):
             content=chat.content,
             name=chat.name,
             idempotency_key=None if key is None else key_of_caller(self.request, key),
+            metadata=serializer.validated_data.get("metadata"),
             options=options,
         )
         return accept(incoming, tenant_id=required_tenant_id())

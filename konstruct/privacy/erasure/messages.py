@@ -31,7 +31,14 @@ from konstruct.privacy.erasure.rows import AddRows, delete_messages, erase_from_
 from memory.conversations import short_term, thread_window
 from memory.conversations.transcript import copy_id
 from memory.facts.exclusions import echoes_of_message
-from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, RecallEvent
+from memory.models import (
+    Conversation,
+    ConversationItem,
+    MemoryAttribute,
+    MemoryEntry,
+    Message,
+    RecallEvent,
+)
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from tenants import journal, transaction
 from tenants.audit.models import ListExport, MessageErasure
@@ -88,6 +95,8 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         # Items of frameworks that belong to no message, such as calls of tools.
         items = ConversationItem.objects.filter(**about)
         add(ConversationItem._meta.db_table, None, items._raw_delete(items.db), "removed")
+        titles = Conversation.objects.filter(**about)
+        add(Conversation._meta.db_table, None, titles._raw_delete(titles.db), "removed")
         _empty(Escalation.objects.filter(**about), add)
     ListExport.objects.all().remove()
     HistoryImport.objects.all().remove()

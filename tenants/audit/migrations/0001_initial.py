@@ -18,7 +18,10 @@ PRIVILEGES = {
     "audit_retentionrule": ["INSERT", "UPDATE", "DELETE"],
     "audit_messageerasure": ["INSERT"],
     # A lock of a row needs a privilege to update it.
-    "audit_person": ["INSERT", "UPDATE (erasures, time_zone, channel_time_zone)"],
+    "audit_person": [
+        "INSERT",
+        "UPDATE (erasures, time_zone, channel_time_zone, chosen_name, language, metadata)",
+    ],
     "audit_listexport": ["INSERT", "UPDATE", "DELETE"],
     "audit_listexportpart": ["INSERT", "DELETE"],
 }
@@ -569,6 +572,33 @@ class Migration(migrations.Migration):
                         db_default=0,
                         editable=False,
                         help_text="Number of erasures of the user by one agent.",
+                    ),
+                ),
+                (
+                    "chosen_name",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The name that a program set.",
+                    ),
+                ),
+                (
+                    "language",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The user's language, such as de or pt-BR.",
+                    ),
+                ),
+                (
+                    "metadata",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="Metadata of programs.",
                     ),
                 ),
             ],

@@ -28,6 +28,7 @@ URL, KEY = "http://konstruct.test", "ks_test"
 NOT_TAKEN = {
     ("*", "cursor"): "iterating over a list sends it",
     ("facts.get_tagged", "at"): "an ETag is of the present state",
+    ("messages.stream", "wait_for"): "a stream ends with the reply",
     ("events.read", "Last-Event-ID"): "a stream has it, and the client reads lists",
 }
 # Arguments that are sent as a header, or as a parameter with another name.

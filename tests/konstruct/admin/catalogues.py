@@ -137,7 +137,8 @@ def texts_of_template(source: str) -> Iterator[Text]:
 
 def _of_models() -> Iterator[tuple[Text, str]]:
     """Return names, help texts and choices of models on pages, and states of jobs."""
-    from konstruct.admin.people.person_export import NOT_ON_PAGE, exported_models, is_internal
+    from konstruct.admin.people.person_export import NOT_ON_PAGE, is_internal
+    from konstruct.orchestrator.identities.person_export import exported_models
     from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
     from tenants.admin.sites import operator_site, tenant_site
 

@@ -103,12 +103,23 @@ CASES: dict[tuple[str, str], Case] = {
     ("exclusion-detail", "DELETE"): Case(
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/", messages=8
     ),
+    ("conversation-get-transcript", "PATCH"): Case(
+        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"),
+        messages=7,
+        body=lambda seed: {"title": "Tea", "metadata": {"ticket": 7}},
+    ),
     ("conversation-get-transcript", "DELETE"): Case(
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=5
     ),
     ("message-import-messages", "POST"): Case(
-        at("messages/import/"), messages=10, body=lambda seed: {"messages": [line(seed)]}
+        at("messages/import/"), messages=11, body=lambda seed: {"messages": [line(seed)]}
     ),
+    ("api-key-list", "GET"): Case(at("api-keys/"), messages=3),
+    ("api-key-list", "POST"): Case(
+        at("api-keys/"), messages=8, body=lambda seed: {"name": "new", "scopes": ["keys"]}
+    ),
+    ("api-key-detail", "GET"): Case(lambda seed: f"{V1}api-keys/{seed.key}/", messages=3),
+    ("api-key-detail", "DELETE"): Case(lambda seed: f"{V1}api-keys/{seed.key}/", messages=7),
     ("agent-list", "GET"): Case(at("agents/"), messages=3),
     ("agent-list", "POST"): Case(
         at("agents/"), messages=15, body=lambda seed: {"name": f"new {uuid4().hex}"}
@@ -255,6 +266,22 @@ CASES: dict[tuple[str, str], Case] = {
             "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
     ),
+    ("fact-create-facts", "PATCH"): Case(
+        at("facts/batch/"),
+        messages=20,
+        body=lambda seed: {"facts": [{"memory_id": str(seed.fact), "content": "Vera hates tea."}]},
+    ),
+    ("fact-delete-facts", "POST"): Case(
+        at("facts/batch/delete/"), messages=12, body=lambda seed: {"memory_ids": [str(seed.fact)]}
+    ),
+    ("fact-put-fact", "PUT"): Case(
+        at("facts/by-external-id/1/", agent=ada, user_id=lambda seed: "vera"),
+        messages=14,
+        body=lambda seed: {"content": "Vera is tall."},
+    ),
+    ("fact-put-fact", "DELETE"): Case(
+        at("facts/by-external-id/own/", agent=ada, user_id=lambda seed: "vera"), messages=11
+    ),
     ("fact-search-facts", "POST"): Case(
         at("facts/search/"),
         messages=5,
@@ -263,7 +290,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact-detail", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
     ("fact-detail", "PATCH"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=20,
+        messages=21,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
     ("fact-detail", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=11),
@@ -343,9 +370,13 @@ CASES: dict[tuple[str, str], Case] = {
     ("usage", "GET"): Case(at("usage/"), messages=11),
     ("user-list", "GET"): Case(at("users/", **OF_MARIA), messages=4),
     ("user-list-timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
-    ("user-get-time-zone", "GET"): Case(at("users/maria/time-zone/"), messages=3),
-    ("user-get-time-zone", "PUT"): Case(
-        at("users/vera/time-zone/"), messages=5, body=lambda seed: {"time_zone": "Asia/Tokyo"}
+    ("user-export-user", "GET"): Case(at("users/maria/export/"), messages=55),
+    ("user-detail", "GET"): Case(at("users/maria/"), messages=3),
+    ("user-detail", "PUT"): Case(
+        at("users/vera/"), messages=5, body=lambda seed: {"time_zone": "Asia/Tokyo"}
+    ),
+    ("user-detail", "PATCH"): Case(
+        at("users/vera/"), messages=5, body=lambda seed: {"metadata": {"plan": "gold"}}
     ),
     ("erasure-list", "GET"): Case(at("erasures/"), messages=5),
     ("erasure-list", "POST"): Case(
@@ -431,6 +462,7 @@ CASES: dict[tuple[str, str], Case] = {
 LONG: dict[str, Callable[[SeedData], str]] = {
     "message-list": at("messages/"),
     "agent-list": at("agents/"),
+    "api-key-list": at("api-keys/"),
     "agent-version-list": lambda seed: f"{V1}agents/{seed.other.pk}/versions/",
     "question-list": lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
     "question-list-question-answers": lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/",

@@ -9,6 +9,8 @@ from django.db.models.functions import Now
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
+from konstruct.api.auth.keys import derive_key
+from konstruct.api.models import ApiKey
 from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import replies
@@ -97,6 +99,7 @@ class SeedData:
     delivery: UUID
     history_import: UUID
     language_model: UUID
+    key: UUID
 
 
 def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
@@ -133,6 +136,7 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
                 agent_id=program.agent.id,
                 user_id="vera",
                 content=f"Vera likes tea.{secret}",
+                external_id="own",
             )
         )
     embeddings.drain(program.tenant.id)
@@ -182,10 +186,14 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             name=f"m1{secret}", endpoint="https://llm.invalid/v1", key="sk-1"
         ).pk
         LanguageModel.objects.create(name=f"m2{secret}")  # of the deployment, which has none
+        own = ApiKey.objects.get(prefix=program.key.split("_")[2])
+        key, _ = derive_key(
+            own, name=f"Bot{secret}", scopes=["read"], agent_id=None, user_id=None, expires_at=None
+        )
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
-        question, webhook, delivery, upload.pk, language_model,
+        question, webhook, delivery, upload.pk, language_model, key.pk,
     )  # fmt: skip
 
 

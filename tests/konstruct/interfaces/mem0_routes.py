@@ -45,13 +45,13 @@ CASES = {
     ("mem0-memories", "DELETE"): Case(at("v1/memories/?agent_id={ada}&user_id=vera"), messages=12),
     ("mem0-memory", "GET"): Case(MEMORY, messages=4),
     ("mem0-memory", "PUT"): Case(
-        MEMORY, messages=19, body=lambda seed: {"text": "Vera hates tea."}
+        MEMORY, messages=20, body=lambda seed: {"text": "Vera hates tea."}
     ),
     ("mem0-memory", "DELETE"): Case(MEMORY, messages=11),
     ("mem0-history", "GET"): Case(at("v1/memories/{fact}/history/"), messages=5),
     ("mem0-batch", "PUT"): Case(
         BATCH,
-        messages=18,
+        messages=19,
         body=lambda seed: {"memories": [{"memory_id": str(seed.fact), "text": "Vera hates tea."}]},
     ),
     ("mem0-batch", "DELETE"): Case(

@@ -26,6 +26,7 @@ from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs
 from memory.long_term import store_embedding
 from memory.models import (
+    Conversation,
     ConversationEmbedding,
     ConversationItem,
     MemoryEntry,
@@ -81,6 +82,9 @@ def populated(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Iter
     save_session(tenant_a, "dm", "Session.")
     with tenant_scope(tenant_a.id):
         record_access(Action.VIEW, "person", by=EVA, user_id="U1")
+        Conversation.objects.create(
+            agent_id=agent.id, user_id="U1", thread_id="dm", title="Pets", metadata={"n": 1}
+        )
         helped(first, "U1")
         thread = Thread(agent.id, "U1", "dm")
         escalations.open_escalation(
@@ -94,8 +98,8 @@ def populated(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Iter
 
 def counts() -> dict[str, int]:
     models: tuple[Any, ...] = (
-        Message, ConversationItem, ConversationEmbedding, Posting, RecallEvent, MemoryEntry,
-        ToolCall, Escalation,
+        Message, Conversation, ConversationItem, ConversationEmbedding, Posting, RecallEvent,
+        MemoryEntry, ToolCall, Escalation,
     )  # fmt: skip
     return {model.__name__: model.objects.count() for model in models}
 

@@ -34,7 +34,7 @@ from konstruct_client.resources.people import (
     ToolCalls,
     Users,
 )
-from konstruct_client.resources.webhooks import Events, WebhookDeliveries, Webhooks
+from konstruct_client.resources.webhooks import ApiKeys, Events, WebhookDeliveries, Webhooks
 
 
 class Resources(Generic[S]):
@@ -42,6 +42,7 @@ class Resources(Generic[S]):
 
     def __init__(self, sender: S) -> None:
         self.agents = Agents(sender)
+        self.api_keys = ApiKeys(sender)
         self.claude_code = ClaudeCode(sender)
         self.context = Context(sender)
         self.conversations = Conversations(sender)

@@ -262,6 +262,41 @@ class AnswerMessage(TypedDict):
     """Time of the message; for imported turns, the original time."""
 
 
+class ApiKey(TypedDict):
+    """An API key, without its secret."""
+
+    id: str
+    url: str
+    name: str
+    """Name of the program that uses it."""
+    prefix: str
+    """Part of the key by which it is found."""
+    scopes: list[Literal["read", "write", "erase", "keys"]]
+    """Its scopes."""
+    agent: str | None
+    """The only agent that it can use."""
+    agent_id: str | None
+    """The only agent that this key can use. Empty: all agents."""
+    user_id: str | None
+    """The only end user that this key can write for and read. Empty: all users."""
+    parent_id: str | None
+    """The key that made it, with which it is revoked. Empty: none."""
+    created_at: str
+    """Time of creation."""
+    last_used_at: str | None
+    """When it was last used, to within a few minutes."""
+    expires_at: str | None
+    """The key is refused from this time on. Empty: it does not expire."""
+    revoked_at: str | None
+    """When it was revoked."""
+
+
+class ChangedFacts(TypedDict):
+    """The changed facts of a batch, in the order of the request."""
+
+    results: list[Fact]
+
+
 class ChatMessage(TypedDict):
     """A message of a chat."""
 
@@ -312,6 +347,10 @@ class Conversation(TypedDict):
     agent_id: str
     user_id: str
     thread_id: str
+    title: str
+    """The title that a program set, or empty."""
+    metadata: dict[str, Any]
+    """The metadata that a program set, or empty."""
     messages: int
     """Number of turns, of user and agent."""
     first_at: str
@@ -322,6 +361,22 @@ class Conversation(TypedDict):
     """Role of the author of the latest message."""
     last_content: str
     """The first 200 characters of the last message."""
+
+
+class ConversationRow(TypedDict):
+    """What programs have set of a conversation."""
+
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    """The agent that this memory belongs to."""
+    user_id: str
+    """The user's id in the channel, such as a Slack user id."""
+    thread_id: str
+    """The conversation."""
+    title: str
+    """The title."""
+    metadata: dict[str, Any]
 
 
 class DraftFields(TypedDict):
@@ -628,6 +683,21 @@ class Exclusion(TypedDict):
     """Name of the author."""
     created_at: str
     """When it was excluded."""
+
+
+class Export(TypedDict):
+    """All data of a person. Further members are lists of rows by their kind."""
+
+    user_id: str
+    """The user."""
+    user_ids: list[str]
+    """All ids of the person."""
+    exported_at: str
+    """When it was exported."""
+    messages: list[dict[str, Any]]
+    """Their messages."""
+    facts: list[dict[str, Any]]
+    """Facts about them."""
 
 
 class Extraction(TypedDict):
@@ -1042,6 +1112,8 @@ class ImportResult(TypedDict):
     created: int
     exists: int
     invalid: int
+    indexed: bool
+    """Whether recall and search can find all of them."""
     results: list[LineResult]
 
 
@@ -1183,6 +1255,8 @@ class Memory(TypedDict):
     """A message found by recall."""
 
     message_id: str
+    agent_id: str
+    """The agent that remembers it."""
     external_id: str | None
     """Its id, if it was imported."""
     thread_id: str
@@ -1301,6 +1375,37 @@ class NearFact(TypedDict):
     content: str
     score: float
     """Cosine similarity."""
+
+
+class NewApiKey(TypedDict):
+    """An API key with its secret."""
+
+    id: str
+    url: str
+    name: str
+    """Name of the program that uses it."""
+    prefix: str
+    """Part of the key by which it is found."""
+    scopes: list[Literal["read", "write", "erase", "keys"]]
+    """Its scopes."""
+    agent: str | None
+    """The only agent that it can use."""
+    agent_id: str | None
+    """The only agent that this key can use. Empty: all agents."""
+    user_id: str | None
+    """The only end user that this key can write for and read. Empty: all users."""
+    parent_id: str | None
+    """The key that made it, with which it is revoked. Empty: none."""
+    created_at: str
+    """Time of creation."""
+    last_used_at: str | None
+    """When it was last used, to within a few minutes."""
+    expires_at: str | None
+    """The key is refused from this time on. Empty: it does not expire."""
+    revoked_at: str | None
+    """When it was revoked."""
+    key: str
+    """The key, for `Authorization: Bearer`. Shown once."""
 
 
 class NewWebhook(TypedDict):
@@ -1501,6 +1606,23 @@ class LanguageModelChanges(TypedDict):
     """Whether it is called."""
     key: NotRequired[str]
     """The key of its server. No response shows it. Empty: none."""
+
+
+class Profile(TypedDict):
+    """What is set of a user."""
+
+    user_id: str
+    """Id of the user."""
+    name: str
+    """The user's name."""
+    time_zone: str
+    """The time zone that was chosen for the user, such as Asia/Tokyo."""
+    language: str
+    """The user's language, such as de or pt-BR."""
+    metadata: dict[str, Any]
+    """As it was sent, or empty."""
+    channel_time_zone: str
+    """The time zone that the channel reports, if none was chosen."""
 
 
 class QuestionAnswer(TypedDict):
@@ -1838,14 +1960,6 @@ class StoredFacts(TypedDict):
     results: list[StoredFact]
 
 
-class TimeZone(TypedDict):
-    """The time zone of a user."""
-
-    time_zone: str
-    """A name such as Asia/Tokyo. Empty: that of the user's channel, or else the agent's, or
-    else UTC."""
-
-
 class TimelineEntry(TypedDict):
     """One event of a timeline."""
 
@@ -2031,7 +2145,7 @@ class User(TypedDict):
     user_id: str
     """The user's id."""
     name: str
-    """The name in their newest message that has one; empty if none has."""
+    """The name that a program set, or that of their newest message with one; or empty."""
     names: list[str]
     """Names in their messages, newest first, at most 20."""
     messages: int

@@ -16,6 +16,31 @@ export class Facts extends Resource {
     return this.call<"create_facts">("POST", "facts/batch/", { body: params }, options);
   }
 
+  /** Change up to 100 facts in one request: all of them, or none. */
+  changeMany(params: Params<"change_facts">, options: CallOptions = {}) {
+    return this.call<"change_facts">("PATCH", "facts/batch/", { body: params, isRepeatable: false }, options);
+  }
+
+  /** Delete up to 100 facts with all their versions, for good: all of them, or none. */
+  deleteMany(params: Params<"delete_facts">, options: CallOptions = {}) {
+    return this.done("POST", "facts/batch/delete/", { body: params, isRepeatable: false }, options);
+  }
+
+  /** Store or change the fact with your id. Without a change there is no new version. */
+  put(externalId: string, { agent, user_id, ...body }: Params<"put_fact">, options: CallOptions = {}) {
+    const request = { query: { agent, user_id }, body };
+    return this.call<"put_fact">("PUT", pathOf("facts", "by-external-id", externalId), request, options);
+  }
+
+  /** Delete the fact with your id, for good. */
+  deleteByExternalId(
+    externalId: string,
+    params: Params<"delete_fact_by_external_id"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.done("DELETE", pathOf("facts", "by-external-id", externalId), { query: params }, options);
+  }
+
   /** Get a fact with its evidence, as it is, or as it was at a moment. */
   get(memoryId: string, params: Params<"get_fact"> = {}, options: CallOptions = {}) {
     return this.call<"get_fact">("GET", pathOf("facts", memoryId), { query: params }, options);

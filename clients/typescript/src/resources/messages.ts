@@ -71,13 +71,15 @@ export class Messages extends Resource {
    * an idempotency key, a message is known again by its thread, words and place.
    */
   importHistory(params: Params<"import_messages">, options: OnceOptions = {}) {
+    const { wait, ...body } = params;
     const headers = options.idempotencyKey ? once(options) : {};
-    return this.call<"import_messages">("POST", "messages/import/", { body: params, headers }, options);
+    const request = { query: { wait }, body, headers, waitSeconds: wait ?? 0 };
+    return this.call<"import_messages">("POST", "messages/import/", request, options);
   }
 }
 
-function sending({ wait, ...body }: Params<"send_message">, options: OnceOptions): Request {
-  return { query: { wait }, body, headers: once(options), waitSeconds: wait ?? 0 };
+function sending({ wait, wait_for, ...body }: Params<"send_message">, options: OnceOptions): Request {
+  return { query: { wait, wait_for }, body, headers: once(options), waitSeconds: wait ?? 0 };
 }
 
 /** Conversations by agent, user and thread. */
@@ -85,6 +87,13 @@ export class Conversations extends Resource {
   /** List conversations, by their latest message. */
   list(params: Params<"list_conversations"> = {}, options: CallOptions = {}) {
     return this.pages<"list_conversations">("conversations/", params, options);
+  }
+
+  /** Set the title or the metadata, which is merged: null removes a name. */
+  update(params: Params<"update_conversation">, options: CallOptions = {}) {
+    const { agent, user_id, thread_id, ...body } = params;
+    const request = { query: { agent, user_id, thread_id }, body };
+    return this.call<"update_conversation">("PATCH", "conversations/transcript/", request, options);
   }
 
   /** List every turn, oldest first; without a thread, those of all threads of the user. */

@@ -16,14 +16,24 @@ export class Users extends Resource {
     return this.pages<"list_timeline">(pathOf("users", userId, "timeline"), params, options);
   }
 
-  /** Get the time zone of a user, in which prompts have times. */
-  timeZone(userId: string, options: CallOptions = {}) {
-    return this.call<"get_time_zone">("GET", pathOf("users", userId, "time-zone"), {}, options);
+  /** Get the name, time zone, language and metadata that are set of a user. */
+  get(userId: string, options: CallOptions = {}) {
+    return this.call<"get_user">("GET", pathOf("users", userId), {}, options);
   }
 
-  /** Set the time zone of a user, such as Asia/Tokyo; "": that of the channel or the agent. */
-  setTimeZone(userId: string, params: Params<"set_time_zone">, options: CallOptions = {}) {
-    return this.call<"set_time_zone">("PUT", pathOf("users", userId, "time-zone"), { body: params }, options);
+  /** Set all of it. What is left out becomes empty. */
+  put(userId: string, params: Params<"put_user">, options: CallOptions = {}) {
+    return this.call<"put_user">("PUT", pathOf("users", userId), { body: params }, options);
+  }
+
+  /** Set some of it. Metadata is merged: null removes a name. */
+  update(userId: string, params: Params<"update_user">, options: CallOptions = {}) {
+    return this.call<"update_user">("PATCH", pathOf("users", userId), { body: params }, options);
+  }
+
+  /** Export all data of a person. It needs a key with the scope `erase`. */
+  export(userId: string, options: CallOptions = {}) {
+    return this.call<"export_user">("GET", pathOf("users", userId, "export"), {}, options);
   }
 
   /** Search the messages of all people, facts and people, by words and by meaning. */

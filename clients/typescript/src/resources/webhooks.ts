@@ -1,8 +1,31 @@
-/** Events for programs, webhooks, and the deliveries of events to webhooks. */
+/** API keys, events for programs, webhooks, and the deliveries of events to webhooks. */
 
 import { pathOf } from "../calls.js";
 import type { CallOptions, Params } from "../types.js";
 import { Resource } from "./resource.js";
+
+/** The key of this program, and the keys that it made. They need the scope `keys`. */
+export class ApiKeys extends Resource {
+  /** Create a key that allows no more than this one. Its `key` is shown once. */
+  create(params: Params<"create_api_key">, options: CallOptions = {}) {
+    return this.call<"create_api_key">("POST", "api-keys/", { body: params, isRepeatable: false }, options);
+  }
+
+  /** Get a key, without its secret. */
+  get(keyId: string, options: CallOptions = {}) {
+    return this.call<"get_api_key">("GET", pathOf("api-keys", keyId), {}, options);
+  }
+
+  /** Revoke a key for good, with the keys that it made. */
+  revoke(keyId: string, options: CallOptions = {}) {
+    return this.done("DELETE", pathOf("api-keys", keyId), {}, options);
+  }
+
+  /** List keys, newest first. */
+  list(params: Params<"list_api_keys"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_api_keys">("api-keys/", params, options);
+  }
+}
 
 /** Events, in their order. */
 export class Events extends Resource {

@@ -1,11 +1,14 @@
 """Conversations and their transcripts."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, JSONField, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Coalesce
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,8 +23,12 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from memory.browse.threads import last_of_threads
-from memory.models import Message, Role
+from konstruct.orchestrator.usage import require_storage
+from memory.browse.threads import last_of_threads, of_conversation
+from memory.conf import MAX_MESSAGE_METADATA_BYTES
+from memory.conversations.items import lock_conversation
+from memory.conversations.transcript import metadata_argument
+from memory.models import Conversation, Message, Role
 from memory.models.conversations import is_indexed
 from tenants.audit.models import Action
 
@@ -58,6 +65,12 @@ class ConversationSerializer(serializers.Serializer):
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
+    title = serializers.CharField(help_text="The title that a program set, or empty.")
+    metadata = serializers.DictField(
+        child=serializers.JSONField(allow_null=True),
+        source="details",
+        help_text="The metadata that a program set, or empty.",
+    )
     messages = serializers.IntegerField(help_text="Number of turns, of user and agent.")
     first_at = serializers.DateTimeField(help_text="Time of the first message.")
     last_at = serializers.DateTimeField(
@@ -70,6 +83,32 @@ class ConversationSerializer(serializers.Serializer):
         source="content",
         help_text=f"The first {MAX_PREVIEW_CHARACTERS} characters of the last message.",
     )
+
+
+class ConversationChanges(bodies.StrictSerializer):
+    """The title and metadata of a conversation."""
+
+    min_fields = 1
+    title = bodies.ChannelIdField(
+        required=False, allow_blank=True, max_length=200, help_text="The title; empty: none."
+    )
+    metadata = bodies.CheckedObjectField(
+        check=metadata_argument,
+        required=False,
+        help_text="A JSON object, merged into the stored one by RFC 7396 (JSON Merge Patch); at "
+        f"most {MAX_MESSAGE_METADATA_BYTES:,} bytes.",
+    )
+
+
+class ConversationRowSerializer(bodies.RowSerializer):
+    """What programs have set of a conversation."""
+
+    agent = AgentNameField(help_text="The agent's name.")
+    metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
+
+    class Meta:
+        model = Conversation
+        fields = ["agent", "agent_id", "user_id", "thread_id", "title", "metadata"]
 
 
 class TurnSerializer(serializers.ModelSerializer):
@@ -99,6 +138,29 @@ class TurnSerializer(serializers.ModelSerializer):
 class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
     """Filters of the list of conversations."""
 
+    title = filters.Filter(
+        bodies.StrictCharField,
+        "Only conversations with this text in their title, regardless of case.",
+        method="of_title",
+        max_length=200,
+    )
+    metadata = filters.Filter(
+        bodies.FiltersTextField,
+        'Only conversations whose metadata has these values, such as `{"ticket": 7}`, as JSON '
+        "text.",
+        method="of_metadata",
+    )
+
+    def of_title(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Filter by a part of the title."""
+        return rows.filter(title__icontains=value)
+
+    def of_metadata(self, rows: QuerySet[Any], name: str, value: Any) -> QuerySet[Any]:
+        """Filter by values of the metadata."""
+        if any(isinstance(one, Mapping) for one in value.values()):
+            raise ValidationError({"metadata": "Give values: here are no operators."})
+        return rows.filter(details__contains=value)
+
     def filter_queryset(self, queryset: "QuerySet[Message]") -> "QuerySet[Message]":
         """Return the last message of each conversation, with the counts of the conversation."""
         user_id = self.form.cleaned_data["user_id"] or self.caller.user_id
@@ -106,7 +168,11 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
         if user_id is not None:
             agent_ids = list(self.caller.agents().values_list("pk", flat=True))
             last = last_of_threads(Message.objects.all(), agent_ids=agent_ids, user_ids=[user_id])
-        return _with_counts(super().filter_queryset(self.caller.rows(last)))
+        last = self.caller.rows(last).annotate(
+            title=Coalesce(of_conversation("title"), Value("", TextField())),
+            details=Coalesce(of_conversation("metadata"), Value({}, JSONField())),
+        )
+        return _with_counts(super().filter_queryset(last))
 
 
 class TranscriptFilter(filters.MemoryOwnerFilter, filters.TimeRangeFilter, filters.MetadataFilter):
@@ -151,6 +217,27 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
         conversation is empty.
         """
         return self.page(self.filter_queryset(self.get_queryset()), TurnSerializer)
+
+    @get_transcript.mapping.patch
+    @operation(
+        Action.EDIT,
+        permission="memory.add_message",
+        query=bodies.ConversationName,
+        body=ConversationChanges,
+        returns=ConversationRowSerializer,
+        errors=(402, 409),
+    )
+    def update_conversation(self, request: Request) -> Response:
+        """Set the title and metadata of a conversation.
+
+        Omitted fields are unchanged. The conversation may have no messages yet. Both are erased
+        with the conversation.
+        """
+        agent_id = self.caller.agent(self.query["agent"]).id
+        user_id = self.caller.user(self.query["user_id"])
+        require_storage()
+        conversation = lock_conversation(agent_id, user_id, self.query["thread_id"])
+        return self.merge(conversation, self.fields, ConversationRowSerializer)
 
     @get_transcript.mapping.delete
     @operation(

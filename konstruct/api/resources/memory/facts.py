@@ -1,5 +1,6 @@
 """Facts by REST, with their versions and their times of validity."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
@@ -7,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -34,11 +35,13 @@ from konstruct.api.resources.memory.recall_events import (
     RecallEventSerializer,
 )
 from konstruct.orchestrator.usage import admit_memories
+from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound
 from memory.facts import (
     LongTermMemory,
     StoredFact,
     confirm,
+    delete_facts,
     embed_facts,
     filter_facts,
     recalls_with,
@@ -91,6 +94,12 @@ MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
 MAX_VALUE_CHARACTERS = 1000
+EXTERNAL_ID: Final = OpenApiParameter(
+    "external_id",
+    str,
+    OpenApiParameter.PATH,
+    description="Your id of the fact, percent-encoded; slashes need no encoding.",
+)
 SLOT_FIELDS: Final = ("slot", "subject", "value", "is_multi_valued")
 
 
@@ -116,15 +125,8 @@ class FactFields(bodies.StrictSerializer):
     )
 
 
-class NewFactSerializer(FactFields):
-    """A fact to store."""
-
-    external_id = bodies.ChannelIdField(
-        required=False,
-        help_text="Your own id of the fact. A fact of the same agent and user with this id is "
-        "changed: its text and metadata become those of the request. Default: none; the text "
-        "identifies the fact.",
-    )
+class FactOwner(bodies.StrictSerializer):
+    """The agent and the user of a fact."""
 
     agent = bodies.ChannelIdField(
         required=False,
@@ -136,6 +138,11 @@ class NewFactSerializer(FactFields):
         help_text="The user that the fact is about. Default: no user; for a key that is bound to a "
         "user, that user.",
     )
+
+
+class SlottedFactFields(FactFields):
+    """The fields of a fact with its slot."""
+
     slot = bodies.OptionalTextField(
         max_length=MAX_VALUE_CHARACTERS,
         help_text="The attribute of the subject that the fact states, such as `home_city`. "
@@ -164,6 +171,17 @@ class NewFactSerializer(FactFields):
         if not fields.get("value"):
             raise ValidationError({"value": "Give the value of the slot."})
         return {"is_multi_valued": False, "subject": "", **fields}
+
+
+class NewFactSerializer(SlottedFactFields, FactOwner):
+    """A fact to store."""
+
+    external_id = bodies.ChannelIdField(
+        required=False,
+        help_text="Your own id of the fact. A fact of the same agent and user with this id is "
+        "changed: its text and metadata become those of the request. Default: none; the text "
+        "identifies the fact.",
+    )
 
 
 class NewFactsSerializer(bodies.StrictSerializer):
@@ -204,6 +222,48 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         if fields.keys() == {"reason"}:
             raise ValidationError("Give a field to change, in addition to the reason.")
         return fields
+
+
+class BatchChangeSerializer(FactChangeSerializer):
+    """A fact of a batch, and its changes."""
+
+    min_fields = 2
+    memory_id = serializers.UUIDField(help_text="The fact.")
+
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a reason without a change."""
+        super().validate({name: fields[name] for name in fields if name != "memory_id"})
+        return fields
+
+
+class FactChangesSerializer(bodies.StrictSerializer):
+    """Facts to change together."""
+
+    facts = bodies.BoundedListField(
+        child=BatchChangeSerializer(),
+        min_length=1,
+        max_length=MAX_FACTS_PER_BATCH,
+        help_text="The changes, each of another fact. All of them are made, or none.",
+    )
+
+    def validate_facts(self, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Refuse two changes of a fact."""
+        counts = Counter(fields["memory_id"] for fields in facts)
+        twice = [n for n, fields in enumerate(facts) if counts[fields["memory_id"]] > 1]
+        if twice:
+            raise ValidationError({str(n): {"memory_id": "Give each fact once."} for n in twice})
+        return facts
+
+
+class FactIdsSerializer(bodies.StrictSerializer):
+    """Facts to delete together."""
+
+    memory_ids = bodies.BoundedListField(
+        child=serializers.UUIDField(),
+        min_length=1,
+        max_length=MAX_FACTS_PER_BATCH,
+        help_text="The facts. All of them are deleted, or none.",
+    )
 
 
 AT = "The state at that time (ISO 8601 with a time zone)."
@@ -368,6 +428,12 @@ class StoredFactsSerializer(serializers.Serializer):
     results = StoredFactSerializer(many=True)
 
 
+class ChangedFactsSerializer(serializers.Serializer):
+    """The changed facts of a batch, in the order of the request."""
+
+    results = FactSerializer(many=True)
+
+
 class FoundFactSerializer(FactSerializer):
     """A fact found by a search."""
 
@@ -505,6 +571,103 @@ class FactViewSet(ListModelMixin, ApiViewSet):
             self, [by_id[stored_fact.memory_id] for stored_fact in stored], stored
         )
         return Response({"created": len(new), "results": results})
+
+    @create_facts.mapping.patch
+    @operation(
+        Action.EDIT,
+        "facts",
+        body=FactChangesSerializer,
+        id="change_facts",
+        own_transaction=True,
+        description=f"Up to {MAX_FACTS_PER_BATCH} changes, each as `PATCH /api/v1/facts/"
+        "{memory_id}/` makes it. All of them are made, or none.",
+        returns=ChangedFactsSerializer,
+        errors=(402, 409),
+    )
+    def change_facts(self, request: Request) -> Response:
+        """Change several facts."""
+        changes = {fields.pop("memory_id"): fields for fields in self.fields["facts"]}
+        contents = [fields["content"] for fields in changes.values() if "content" in fields]
+        vectors = dict(zip(contents, embed(contents), strict=True))
+        with transaction.atomic():
+            self._lock_batch(changes, "facts", "memory_id")
+            with admit_memories(len(changes)):
+                facts = [
+                    FACTS.update(
+                        memory_id,
+                        required_tenant_id(),
+                        embedding=vectors.get(fields.get("content")),
+                        author=self.caller.author,
+                        **fields,
+                    )
+                    for memory_id, fields in sorted(changes.items())
+                ]
+            self.log(facts=sorted(changes))
+            self.write_log_entry()
+        by_id = {fact.memory_id: fact for fact in facts}
+        documents = self.documents([by_id[memory_id] for memory_id in changes], FactSerializer)
+        return Response({"results": documents})
+
+    @action(detail=False, methods=["post"], url_path="batch/delete")
+    @operation(
+        Action.DELETE,
+        "facts",
+        body=FactIdsSerializer,
+        description=f"Deletes up to {MAX_FACTS_PER_BATCH} facts with all their versions, "
+        "permanently. All of them are deleted, or none.",
+    )
+    def delete_facts(self, request: Request) -> Response:
+        """Delete several facts."""
+        facts = self._lock_batch(self.fields["memory_ids"], "memory_ids")
+        delete_facts(tenant_facts().filter(pk__in=facts))
+        self.log(facts=sorted(facts))
+        return Response(status=204)
+
+    @action(detail=False, methods=["put"], url_path="by-external-id/<path:external_id>")
+    @operation(
+        Action.EDIT,
+        permission=("memory.add_memoryentry", "memory.change_memoryentry"),
+        query=FactOwner,
+        body=SlottedFactFields,
+        returns={200: StoredFactSerializer, 201: StoredFactSerializer},
+        errors=(402, 409),
+        headers=[EXTERNAL_ID],
+    )
+    def put_fact(self, request: Request, external_id: str) -> Response:
+        """Store or change the fact with your id.
+
+        An id is unique for an agent and a user. A new fact is a 201. The text and the metadata of
+        an existing one become those of the request; omitted fields are unchanged. A request that
+        changes nothing makes no version.
+        """
+        owner, fact = self._of_external_id(external_id)
+        before = None if fact is None else row_state(fact)
+        entry = MemoryEntry(**owner, **self.fields)
+        with admit_memories(1):
+            stored = FACTS.remember(entry, author=self.caller.author)
+        fact = tenant_facts().defer("embedding").get(pk=stored.memory_id)
+        if stored.created:
+            self.log(fact, action=Action.CREATE, after=row_state(fact))
+        else:
+            self.log(fact, before=before, after=row_state(fact))
+        (document,) = _stored_documents(self, [fact], [stored])
+        return Response(document, status=201 if stored.created else 200)
+
+    @put_fact.mapping.delete
+    @operation(
+        Action.DELETE, query=FactOwner, id="delete_fact_by_external_id", headers=[EXTERNAL_ID]
+    )
+    def delete_by_external_id(self, request: Request, external_id: str) -> Response:
+        """Delete the fact with your id.
+
+        Deletes the fact and all its versions permanently.
+        """
+        _, fact = self._of_external_id(external_id)
+        if fact is None:
+            raise Http404
+        FACTS.delete(fact.memory_id, required_tenant_id())
+        self.log(fact, before=row_state(fact))
+        return Response(status=204)
 
     @action(detail=False, methods=["post"], url_path="search")
     @operation(
@@ -669,6 +832,39 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         """
         replies = recalls_with(self._visible(memory_id))
         return self.page(self.caller.rows(replies).select_related("reply"), RecallEventSerializer)
+
+    def _of_external_id(self, external_id: str) -> tuple[dict[str, Any], MemoryEntry | None]:
+        """Return what identifies a fact, and the fact, locked, if it exists."""
+        owner = {
+            "tenant_id": required_tenant_id(),
+            "agent_id": self.caller.agent_id_in(self.query),
+            "user_id": self.caller.user_id_in(self.query),
+            "external_id": bodies.id_of_path("external_id", external_id),
+        }
+        facts = tenant_facts().entries().defer("embedding").select_for_update()
+        return owner, facts.filter(**owner).first()
+
+    def _lock_batch(self, memory_ids: Iterable[UUID], *place: str) -> set[UUID]:
+        """Lock facts in the order of their ids. Raises ValidationError for those that are unknown.
+
+        Args:
+            memory_ids: the facts in the order of the request.
+            place: the list of the request, and the field of its items with the id.
+        """
+        named = [*memory_ids]
+        rows = self.caller.rows(tenant_facts().entries().filter(memory_id__in=named))
+        ordered = rows.order_by("memory_id").select_for_update()
+        found = set(ordered.values_list("memory_id", flat=True))
+        unknown: dict[str, Any] = {
+            str(n): f"There is no fact {memory_id} that you may change."
+            for n, memory_id in enumerate(named)
+            if memory_id not in found
+        }
+        for name in place[:0:-1]:
+            unknown = {n: {name: problem} for n, problem in unknown.items()}
+        if unknown:
+            raise ValidationError({place[0]: unknown})
+        return found
 
     def _lock(self) -> MemoryEntry:
         """Return the fact in the address, locked. Raises ChangedSince for another If-Match."""

@@ -1,7 +1,11 @@
 """Search: in an agent's memory of a user, and in the messages, facts and people of a tenant."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Any
+from uuid import UUID
 
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -19,7 +23,7 @@ from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS, SEARCH_FLOOR
 from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import Message
+from memory.models import Message, Scope
 from memory.models.attributes import parse_filters
 from memory.recall import RecallResult
 from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
@@ -32,13 +36,19 @@ SHOWN = 10
 MESSAGES, FACTS = KINDS = ("messages", "facts")
 # Number of facts to find without `top_k`.
 DEFAULT_FACTS = 10
+# Agents whose memories of a user are searched together.
+MAX_AGENTS = 20
 VIEW_FACTS = "memory.view_memoryentry"
 
 
 class SearchSerializer(bodies.StrictSerializer):
-    """A question to an agent's memory of one user."""
+    """A question to the memory of one user."""
 
-    agent = bodies.ChannelIdField(help_text="Name or id of an agent of this tenant.")
+    agent = bodies.ChannelIdField(
+        required=False,
+        help_text="Name or id of an agent of this tenant. Default: that of your key, or the "
+        f"agents that know the user, at most {MAX_AGENTS}.",
+    )
     user_id = bodies.ChannelIdField(
         help_text="The user. Memories of other users are never searched."
     )
@@ -78,6 +88,9 @@ class SearchSerializer(bodies.StrictSerializer):
         max_length=len(KINDS),
         help_text="Kinds to search: messages, facts, or both.",
     )
+    shared = bodies.StrictBooleanField(
+        required=False, default=True, help_text="false: without facts about no user."
+    )
     filters = bodies.CheckedObjectField(
         check=parse_filters,
         required=False,
@@ -92,6 +105,7 @@ class MemorySerializer(serializers.Serializer):
     """A message found by recall."""
 
     message_id = serializers.UUIDField()
+    agent_id = serializers.UUIDField(help_text="The agent that remembers it.")
     external_id = serializers.CharField(allow_null=True, help_text="Its id, if it was imported.")
     thread_id = serializers.CharField()
     role = serializers.CharField(help_text="user or assistant.")
@@ -154,29 +168,52 @@ class MemoryViewSet(ApiViewSet):
         returns=SearchResultSerializer,
     )
     def search_memories(self, request: Request) -> Response:
-        """Search an agent's memory of a user."""
+        """Search the memories of a user.
+
+        Without an agent, those of each agent that knows the user, best first.
+        """
         fields = self.fields
         caller = self.caller
-        agent = caller.agent(fields["agent"])
         include = fields["include"]
         if FACTS in include and not (caller.scopes or request.user.has_perm(VIEW_FACTS)):
             raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
         user_id = caller.user(fields["user_id"])
-        result = search_memory(
+        if "agent" in fields:
+            agents = [caller.agent(fields["agent"])]
+        else:
+            knowing = Scope.objects.filter(user_id=user_id).values("agent_id")
+            agents = [*caller.agents().filter(pk__in=knowing).order_by("name")[:MAX_AGENTS]]
+        search = partial(
+            search_memory,
             required_tenant_id(),
             user_id,
             fields["query"],
-            agent_id=agent.id,
-            policy=_policy(agent.recall_policy, fields) if MESSAGES in include else None,
-            facts=fields.get("top_k", DEFAULT_FACTS) if FACTS in include else 0,
+            query_embedding=embed([fields["query"]], is_query=True)[0],
             gate=fields["gate"],
-            shared=caller.user_id is None,
+            shared=fields["shared"] and caller.user_id is None,
             at=fields.get("at"),
             filters=fields.get("filters"),
         )
-        document = _document(result.messages, explain=fields["explain"])
-        if result.facts is not None:
-            document["facts"] = self.documents(result.facts, FoundFactSerializer)
+        results, policies = [], [_policy(agent.recall_policy, fields) for agent in agents]
+        if MESSAGES in include:
+            for agent, policy in zip(agents, policies, strict=True):
+                found = search(agent_id=agent.id, policy=policy, facts=0).messages
+                results += _hits(found, agent.id, explain=fields["explain"])
+        if len(agents) > 1:
+            by_text: dict[str, dict[str, Any]] = {}
+            for hit in sorted(results, key=itemgetter("probability"), reverse=True):
+                by_text.setdefault(hit["content"], hit)  # others are copies for another agent
+            results = [*by_text.values()][: max(policy.top_k for policy in policies)]
+        _add_metadata(results)
+        document: dict[str, Any] = {
+            "results": results,
+            "abstained": MESSAGES in include and not results,
+        }
+        if FACTS in include:
+            agent_id = agents[0].id if "agent" in fields else caller.agent_id
+            number = fields.get("top_k", DEFAULT_FACTS)
+            facts = search(agent_id=agent_id, policy=None, facts=number).facts
+            document["facts"] = self.documents(facts or (), FoundFactSerializer)
         return Response(document)
 
 
@@ -187,21 +224,25 @@ def _policy(policy: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
     return policy.with_preset(fields["preset"]) if "preset" in fields else policy
 
 
-def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
-    """The fields of SearchResultSerializer, as the renderer writes them.
+def _hits(result: RecallResult | None, agent_id: UUID, *, explain: bool) -> list[dict[str, Any]]:
+    """The fields of MemorySerializer, as the renderer writes them.
 
     The serializer itself would take a sixth of the time of a search.
     """
-    if result is None:
-        return {"results": [], "abstained": False}
     names = _NAMES if explain else [name for name in _NAMES if name not in EXPLAINING]
-    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
+    return [
+        {name: agent_id if name == "agent_id" else getattr(hit, name) for name in names}
+        for hit in (result.hits if result is not None else ())
+    ]
+
+
+def _add_metadata(hits: Iterable[dict[str, Any]]) -> None:
+    """Read the metadata of messages that the index does not have."""
     if incomplete := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
         rows = Message.objects.filter(pk__in=list(incomplete)).values_list("pk", "metadata")
         metadata = dict(rows)
         for message_id, hit in incomplete.items():
             hit["metadata"] = metadata.get(message_id) or {}
-    return {"results": hits, "abstained": result.abstained}
 
 
 class SearchQuery(bodies.AgentUserQuery):

@@ -7,7 +7,9 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.http import Http404
+from django.core.validators import RegexValidator
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -21,12 +23,22 @@ from konstruct.api.http.bodies import (
     AgentUserQuery,
     AwareDateTimeField,
     ChannelIdField,
+    CheckedObjectField,
+    OptionalTextField,
+    RowSerializer,
     StrictCharField,
     StrictSerializer,
+    id_of_path,
 )
 from konstruct.api.http.pagination import CursorPagination, Position as PagePosition
 from konstruct.api.http.views import ApiViewSet, agent_names, operation
-from konstruct.orchestrator.identities.channel_identities import linked_ids, users_of_accounts
+from konstruct.api.models import KeyScope
+from konstruct.orchestrator.identities.channel_identities import (
+    is_known,
+    linked_ids,
+    users_of_accounts,
+)
+from konstruct.orchestrator.identities.person_export import PersonExport
 from konstruct.orchestrator.identities.timeline import (
     MAX_TEXT,
     PERMISSIONS,
@@ -35,13 +47,19 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.usage import require_storage
 from memory.arguments import id_argument, time_zone_argument
 from memory.browse.people import people, with_text
+from memory.conf import MAX_MESSAGE_METADATA_BYTES
+from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
-from memory.ids import new_id_argument
 from tenants.audit.models import Action
-from tenants.audit.people import set_time_zone, time_zone_of
+from tenants.audit.people import Person, lock_person
 
+NO_PROFILE: Final = {"chosen_name": "", "time_zone": "", "language": "", "metadata": {}}
+LANGUAGE: Final = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z"
+CHANGE_USER: Final = "orchestrator.change_channelidentity"
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
 TENANT_KINDS: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
 USER_ID = OpenApiParameter(
@@ -78,7 +96,7 @@ class UserSerializer(serializers.Serializer):
 
     user_id = serializers.CharField(help_text="The user's id.")
     name = serializers.CharField(
-        help_text="The name in their newest message that has one; empty if none has."
+        help_text="The name that a program set, or that of their newest message with one; or empty."
     )
     names = serializers.ListField(
         child=serializers.CharField(),
@@ -95,19 +113,68 @@ class UserSerializer(serializers.Serializer):
     agents = AgentOfUserSerializer(many=True)
 
 
-class TimeZoneSerializer(StrictSerializer):
-    """The time zone of a user."""
+class UserFields(StrictSerializer):
+    """What programs set of a user."""
 
-    time_zone = StrictCharField(
+    name = ChannelIdField(
+        source="chosen_name",
+        required=False,
         allow_blank=True,
+        max_length=120,
+        help_text="The user's name.",
+    )
+    time_zone = OptionalTextField(
         max_length=64,
-        help_text="A name such as Asia/Tokyo. Empty: that of the user's channel, or else the "
-        "agent's, or else UTC.",
+        help_text="A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's "
+        "channel, or else the agent's, or else UTC.",
+    )
+    language = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=35,
+        validators=[RegexValidator(LANGUAGE)],
+        help_text="The user's language by BCP 47, such as de or pt-BR. Default: none.",
+    )
+    metadata = CheckedObjectField(
+        check=metadata_argument,
+        required=False,
+        help_text=f"A JSON object of at most {MAX_MESSAGE_METADATA_BYTES:,} bytes.",
     )
 
     def validate_time_zone(self, name: str) -> str:
         """Refuse a text that is no name of a time zone."""
         return time_zone_argument("time_zone", name)
+
+
+class UserChanges(UserFields):
+    """Changes of a user. Metadata is merged by RFC 7396 (JSON Merge Patch)."""
+
+    min_fields = 1
+
+
+class ProfileSerializer(RowSerializer):
+    """What is set of a user."""
+
+    name = serializers.CharField(source="chosen_name", help_text="The user's name.")
+    metadata = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), help_text="As it was sent, or empty."
+    )
+
+    class Meta:
+        model = Person
+        fields = ["user_id", "name", "time_zone", "language", "metadata", "channel_time_zone"]
+
+
+class ExportSerializer(serializers.Serializer):
+    """All data of a person. Further members are lists of rows by their kind."""
+
+    user_id = serializers.CharField(help_text="The user.")
+    user_ids = serializers.ListField(
+        child=serializers.CharField(), help_text="All ids of the person."
+    )
+    exported_at = serializers.DateTimeField(help_text="When it was exported.")
+    messages = serializers.ListField(child=serializers.DictField(), help_text="Their messages.")
+    facts = serializers.ListField(child=serializers.DictField(), help_text="Facts about them.")
 
 
 class TimelineEntrySerializer(serializers.Serializer):
@@ -246,34 +313,87 @@ class UserViewSet(ApiViewSet):
         )
         return self.page(events, TimelineEntrySerializer)
 
-    @action(detail=True, url_path="time-zone")
-    @operation(Action.VIEW, "time zone", returns=TimeZoneSerializer)
-    def get_time_zone(self, request: Request, user_id: str) -> Response:
-        """Read the time zone of a user.
+    @operation(Action.VIEW, returns=ProfileSerializer, headers=[USER_ID])
+    def get_user(self, request: Request, user_id: str) -> Response:
+        """Get what is set of a user.
 
-        Prompts have times in it.
+        A key that is bound to an agent gets users that the agent knows.
         """
-        self.log(people=[self.caller.user(user_id)])
-        return Response({"time_zone": time_zone_of(user_id).key})
+        person = get_object_or_404(Person, pk=self._visible(user_id))
+        self.log(person)
+        return Response(self.document(person, ProfileSerializer))
 
-    @get_time_zone.mapping.put
     @operation(
         Action.EDIT,
-        "time zone",
-        permission="orchestrator.change_channelidentity",
-        body=TimeZoneSerializer,
-        returns=TimeZoneSerializer,
-        errors=(409,),
+        permission=CHANGE_USER,
+        body=UserFields,
+        returns=ProfileSerializer,
+        errors=(402, 409),
+        headers=[USER_ID],
     )
-    def set_time_zone(self, request: Request, user_id: str) -> Response:
-        """Set the time zone of a user.
+    def put_user(self, request: Request, user_id: str) -> Response:
+        """Set the fields of a user.
 
-        It comes before the time zone that a channel reports.
+        Omitted fields become empty. A user without messages is created. The time zone comes before
+        the one that a channel reports.
         """
-        user_id = self.caller.user(new_id_argument("user_id", user_id))
-        set_time_zone([user_id], self.fields["time_zone"])
-        self.log(people=[user_id], zone=self.fields["time_zone"])
-        return Response({"time_zone": time_zone_of(user_id).key})
+        person = self._lock(user_id)
+        person.metadata = {}
+        return self.merge(person, NO_PROFILE | self.fields, ProfileSerializer)
+
+    @operation(
+        Action.EDIT,
+        permission=CHANGE_USER,
+        body=UserChanges,
+        returns=ProfileSerializer,
+        errors=(402, 409),
+        headers=[USER_ID],
+    )
+    def update_user(self, request: Request, user_id: str) -> Response:
+        """Change some fields of a user.
+
+        Metadata is merged by RFC 7396 (JSON Merge Patch). A user without messages is created.
+        """
+        return self.merge(self._lock(user_id), self.fields, ProfileSerializer)
+
+    @action(detail=True, url_path="export")
+    @operation(
+        Action.EXPORT,
+        "person",
+        permission="audit.export_person",
+        scope=KeyScope.ERASE,
+        returns=ExportSerializer,
+        headers=[USER_ID],
+    )
+    def export_user(self, request: Request, user_id: str) -> HttpResponse:
+        """Export all data of a person.
+
+        Returns all rows of the user and of all linked ids, as the admin's export has them: a list
+        for each kind of rows, such as `messages`, `facts` and `escalations`. It needs the scope of
+        erasures, and a key that is not bound.
+        """
+        if self.caller.is_bound:
+            raise PermissionDenied("This concerns all agents and linked ids: yours is a bound key.")
+        user_ids = linked_ids(user_id)
+        if not is_known(user_ids):
+            raise Http404
+        self.log(people=user_ids, format="json")
+        agents = dict(Agent.objects.values_list("pk", "name"))
+        exported = PersonExport(user_ids, agents)
+        return HttpResponse(exported.as_json(), content_type="application/json")
+
+    def _lock(self, user_id: str) -> Person:
+        user_id = self._visible(id_of_path("user_id", user_id))
+        require_storage()
+        return lock_person(user_id)
+
+    def _visible(self, user_id: str) -> str:
+        """Return a user id. Raise Http404 for one that the agent of a bound key does not know."""
+        agent_id = self.caller.agent_id
+        known = people(agent_id=agent_id).filter(user_id=self.caller.user(user_id))
+        if agent_id is not None and not known.exists():
+            raise Http404
+        return user_id
 
     def _kinds(self) -> Sequence[EntryKind]:
         """Return the kinds that the request asks for and the caller may see."""

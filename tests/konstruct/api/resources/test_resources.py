@@ -45,6 +45,8 @@ def test_conversations_are_ordered_by_their_last_message(seed: SeedData) -> None
         "agent_id": str(seed.program.agent.id),
         "user_id": "maria",
         "thread_id": "t1",
+        "title": "",
+        "metadata": {},
         "messages": 2,
         "first_at": seed.sent["created_at"],
         "last_at": moment(seed.reply.created_at),

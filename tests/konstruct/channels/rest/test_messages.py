@@ -12,7 +12,7 @@ from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMUnavailable
 from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.messages import Thread, konstruct_message
-from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import Status
 from memory.conversations.transcript import record_message
 from memory.models import Message
@@ -329,3 +329,40 @@ def test_the_list_asks_the_database_the_same_for_any_length(program_a: Program) 
     with statements() as sent:
         assert len(listed(program_a.get(MESSAGES))) == 12
     assert len(sent) <= 8
+
+
+def test_options_of_the_reply_are_kept_until_it_is_written(program_a: Program) -> None:
+    options = {"temperature": 0, "stop": ["END"], "max_completion_tokens": 50}
+    sent = program_a.send("Hello", instructions="Rhyme.", options=options).json()
+    with tenant_scope(program_a.tenant.id):
+        kept = AnswerOptions.objects.get(message=sent["id"])
+    assert (kept.options, kept.instructions, kept.history) == (options, ["Rhyme."], None)
+    program_a.send("Hello")
+    with tenant_scope(program_a.tenant.id):
+        assert AnswerOptions.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"options": {"temperature": 3}}, {"options": {"temperature": True}},
+        {"options": {"stop": []}}, {"options": {"tools": []}}, {"options": {"n": 1}},
+        {"instructions": " "}, {"instructions": "\x00"}, {"instructions": "word " * 20_000},
+    ],
+)  # fmt: skip
+def test_options_that_are_not_followed_are_refused(
+    program_a: Program, fields: dict[str, Any]
+) -> None:
+    assert program_a.send("Hello", **fields).status_code == 400
+    with tenant_scope(program_a.tenant.id):
+        assert not Message.objects.exists()
+
+
+def test_instructions_are_for_agents_that_accept_them_and_keys_of_the_tenant(
+    program_a: Program,
+) -> None:
+    bound = program_a.with_key(user_id="maria")
+    assert bound.send("Hello", instructions="Rhyme.").status_code == 400
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.update(accepts_client_instructions=False)
+    assert program_a.send("Hello", instructions="Rhyme.").status_code == 400

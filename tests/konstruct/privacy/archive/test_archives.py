@@ -43,6 +43,7 @@ from memory.facts import (
 from memory.indexing import embedding_jobs
 from memory.models import (
     AuthorKind,
+    Conversation,
     ConversationEmbedding,
     MemoryEntry,
     Message,
@@ -87,6 +88,9 @@ def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> None:
         update_agent(agent, persona="Kind.")
         for user_id in ("maria", "bob", None):
             save_question(agent, content=f"What do I like, {user_id}?", user_id=user_id)
+        Conversation.objects.create(
+            agent_id=agent.id, user_id="maria", thread_id="t", title="Pets", metadata={"n": 1.5}
+        )
         theirs = Message.objects.get(content="I like cheese.")
         store_trace(agent.id, "maria", sources=[message.pk, theirs.pk])
         enqueue_questions(agent.pk)

@@ -72,6 +72,57 @@ class Facts(Resource[S]):
         return Call("POST", "facts/batch/", body={"facts": [dict(each) for each in facts]})
 
     @call
+    def change_many(self, facts: Iterable[Mapping[str, Any]]) -> Call[documents.ChangedFacts]:
+        """Change up to 100 facts in one request: all of them, or none.
+
+        Args:
+            facts: each with `memory_id` and the fields of `change`.
+        """
+        body = {"facts": [dict(each) for each in facts]}
+        return Call("PATCH", "facts/batch/", body=body, repeatable=False)
+
+    @call
+    def delete_many(self, memory_ids: Iterable[str]) -> Call[None]:
+        """Delete up to 100 facts with all their versions, for good: all of them, or none."""
+        body = {"memory_ids": [*memory_ids]}
+        return Call("POST", "facts/batch/delete/", body=body, repeatable=False)
+
+    @call
+    def put(
+        self,
+        external_id: str,
+        content: str,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        slot: str | None = None,
+        subject: str | None = None,
+        value: str | None = None,
+        is_multi_valued: bool | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
+        expires_at: Moment | None = None,
+    ) -> Call[documents.StoredFact]:
+        """Store or change the fact with your id. Without a change there is no new version.
+
+        The arguments are those of `create`.
+        """
+        body = given(
+            content=content, metadata=metadata, slot=slot, subject=subject, value=value,
+            is_multi_valued=is_multi_valued, valid_from=valid_from, valid_to=valid_to,
+            expires_at=expires_at,
+        )  # fmt: skip
+        return Call("PUT", _path_of(external_id), given(agent=agent, user_id=user_id), body)
+
+    @call
+    def delete_by_external_id(
+        self, external_id: str, *, agent: str | None = None, user_id: str | None = None
+    ) -> Call[None]:
+        """Delete the fact with your id, for good."""
+        return Call("DELETE", _path_of(external_id), given(agent=agent, user_id=user_id))
+
+    @call
     def get(self, memory_id: str, *, at: Moment | None = None) -> Call[documents.FactInFull]:
         """Get a fact with its evidence, as it is, or as it was at a moment."""
         return Call("GET", _path(memory_id), given(at=at))
@@ -315,6 +366,10 @@ def _decision(
         headers=matching(if_match),
         repeatable=False,
     )
+
+
+def _path_of(external_id: str) -> str:
+    return f"facts/by-external-id/{segment(external_id)}/"
 
 
 def _path(memory_id: str) -> str:

@@ -34,7 +34,10 @@ class Messages(Resource[S]):
         thread_id: str | None = None,
         name: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        instructions: str | None = None,
+        options: Mapping[str, Any] | None = None,
         wait: float = 0,
+        wait_for: Literal["reply", "indexed"] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
         """Send a message of a user to an agent.
@@ -45,14 +48,17 @@ class Messages(Resource[S]):
             thread_id: the conversation; by default one per user.
             name: the speaker's display name.
             metadata: a JSON object that searches and lists can filter by.
+            instructions: for this reply, after the agent's own.
+            options: such as `temperature`, by the names of OpenAI's API.
             wait: seconds to wait for the reply, 60 at most. Look at the answer's `status`.
+            wait_for: `indexed`: wait until searches can find the message. Look at `indexed`.
             idempotency_key: the same request under the same key is the same message.
         """
         body = given(
             agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
-            metadata=metadata,
+            metadata=metadata, instructions=instructions, options=options,
         )  # fmt: skip
-        query = {"wait": wait} if wait else {}
+        query = given(wait=wait or None, wait_for=wait_for)
         return Call("POST", "messages/", query, body, once(idempotency_key), seconds=wait)
 
     @stream
@@ -65,6 +71,8 @@ class Messages(Resource[S]):
         thread_id: str | None = None,
         name: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        instructions: str | None = None,
+        options: Mapping[str, Any] | None = None,
         wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
@@ -77,7 +85,7 @@ class Messages(Resource[S]):
         """
         body = given(
             agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
-            metadata=metadata,
+            metadata=metadata, instructions=instructions, options=options,
         )  # fmt: skip
         query = {"wait": wait} if wait else {}
         headers = {"Accept": "text/event-stream", **once(idempotency_key)}
@@ -161,6 +169,7 @@ class Messages(Resource[S]):
         agent: str | None = None,
         user_id: str | None = None,
         thread_id: str | None = None,
+        wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.ImportResult]:
         """Import up to 1,000 messages of another system. They get no reply.
@@ -171,6 +180,7 @@ class Messages(Resource[S]):
 
         Args:
             agent, user_id, thread_id: defaults for messages without them.
+            wait: seconds to wait until searches can find the messages, 60 at most.
             idempotency_key: with one, a message without id and time is another one than under
                 another key. Without one, it is known again by its thread, words and place.
         """
@@ -178,7 +188,8 @@ class Messages(Resource[S]):
             "messages": [dict(each) for each in messages]
         }
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return Call("POST", "messages/import/", body=body, headers=headers)
+        query = given(wait=wait or None)
+        return Call("POST", "messages/import/", query, body, headers, seconds=wait)
 
 
 class Imports(Resource[S]):
@@ -235,16 +246,38 @@ class Conversations(Resource[S]):
         agent: str | None = None,
         user_id: str | None = None,
         thread_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Conversation]]:
-        """List conversations, by their latest message."""
+        """List conversations, by their latest message.
+
+        Args:
+            title: only those with this text in their title.
+            metadata: only those whose metadata has these values.
+        """
         return listing(
-            "conversations/", agent=agent, user_id=user_id, thread_id=thread_id, since=since,
-            until=until, ordering=ordering, limit=limit,
+            "conversations/", agent=agent, user_id=user_id, thread_id=thread_id, title=title,
+            metadata=metadata, since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
+
+    @call
+    def update(
+        self,
+        *,
+        agent: str,
+        user_id: str,
+        thread_id: str,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Call[documents.ConversationRow]:
+        """Set the title or the metadata, which is merged: null removes a name."""
+        query = given(agent=agent, user_id=user_id, thread_id=thread_id)
+        body = given(title=title, metadata=metadata)
+        return Call("PATCH", "conversations/transcript/", query, body)
 
     @pages
     def transcript(
@@ -349,31 +382,35 @@ class Memories(Resource[S]):
         self,
         query: str,
         *,
-        agent: str,
         user_id: str,
+        agent: str | None = None,
         top_k: int | None = None,
         gate: bool | None = None,
         mode: Literal["hybrid", "vector"] | None = None,
         preset: Literal["precise", "balanced", "thorough"] | None = None,
         explain: bool | None = None,
         include: Iterable[Literal["messages", "facts"]] | None = None,
+        shared: bool | None = None,
         filters: Mapping[str, Any] | None = None,
         at: Moment | None = None,
     ) -> Call[documents.SearchResult]:
         """Search an agent's memories of a user, as its replies do.
 
         Args:
+            agent: by default each agent that knows the user.
             gate: false returns the best `top_k`, however unlikely that they answer the query.
             preset: how sure the search must be; by default the agent's thresholds.
             include: "messages", "facts" or both; by default messages. With facts, the
                 answer has `facts` beside `results`.
+            shared: false leaves out facts about no user.
             filters: values of the metadata, as in `messages.list`.
             at: search only messages up to this time.
         """
         included = None if include is None else list(include)
         body = given(
             agent=agent, user_id=user_id, query=query, top_k=top_k, gate=gate, mode=mode,
-            preset=preset, explain=explain, include=included, filters=filters, at=at,
+            preset=preset, explain=explain, include=included, shared=shared, filters=filters,
+            at=at,
         )  # fmt: skip
         return Call("POST", "memories/search/", body=body)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, once, segment
@@ -64,15 +64,50 @@ class Users(Resource[S]):
         return listing(path, agent=agent, kind=kind, until=until, limit=limit)
 
     @call
-    def time_zone(self, user_id: str) -> Call[documents.TimeZone]:
-        """Get the time zone of a user, in which prompts have times."""
-        return Call("GET", f"users/{segment(user_id)}/time-zone/")
+    def get(self, user_id: str) -> Call[documents.Profile]:
+        """Get the name, time zone, language and metadata that are set of a user."""
+        return Call("GET", f"users/{segment(user_id)}/")
 
     @call
-    def set_time_zone(self, user_id: str, time_zone: str) -> Call[documents.TimeZone]:
-        """Set the time zone of a user, such as Asia/Tokyo; "": that of the channel or the agent."""
-        path = f"users/{segment(user_id)}/time-zone/"
-        return Call("PUT", path, body={"time_zone": time_zone})
+    def put(
+        self,
+        user_id: str,
+        *,
+        name: str | None = None,
+        time_zone: str | None = None,
+        language: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Call[documents.Profile]:
+        """Set all of it. What is left out becomes empty.
+
+        Args:
+            user_id: the user, who may be new.
+            name: the user's name.
+            time_zone: such as Asia/Tokyo; by default that of the channel or the agent.
+            language: such as de or pt-BR.
+            metadata: a JSON object.
+        """
+        body = given(name=name, time_zone=time_zone, language=language, metadata=metadata)
+        return Call("PUT", f"users/{segment(user_id)}/", body=body)
+
+    @call
+    def update(
+        self,
+        user_id: str,
+        *,
+        name: str | None = None,
+        time_zone: str | None = None,
+        language: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Call[documents.Profile]:
+        """Set some of it. Metadata is merged: null removes a name."""
+        body = given(name=name, time_zone=time_zone, language=language, metadata=metadata)
+        return Call("PATCH", f"users/{segment(user_id)}/", body=body)
+
+    @call
+    def export(self, user_id: str) -> Call[documents.Export]:
+        """Export all data of a person. It needs a key with the scope `erase`."""
+        return Call("GET", f"users/{segment(user_id)}/export/")
 
     @call
     def search(

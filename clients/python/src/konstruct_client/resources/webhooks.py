@@ -1,4 +1,4 @@
-"""Events for programs, webhooks, and the deliveries of events to webhooks."""
+"""API keys, events for programs, webhooks, and the deliveries of events to webhooks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, segment
 from konstruct_client._methods import Resource, S, call, pages
+from konstruct_client.resources.messages import Moment
 
 EventType = Literal[
     "message.answered", "message.failed", "message.closed", "escalation.opened",
@@ -15,6 +16,46 @@ EventType = Literal[
     "fact.proposed", "fact.active", "fact.superseded", "fact.retracted", "erasure.requested",
     "erasure.done", "import.done", "quota.reached", "job.failed",
 ]  # fmt: skip
+
+
+class ApiKeys(Resource[S]):
+    """The key of this program, and the keys that it made. They need the scope `keys`."""
+
+    @call
+    def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[Literal["read", "write", "erase", "keys"]] | None = None,
+        agent: str | None = None,
+        user_id: str | None = None,
+        expires_at: Moment | None = None,
+    ) -> Call[documents.NewApiKey]:
+        """Create a key that allows no more than this one. Its `key` is shown once.
+
+        Args:
+            name: the name of its program.
+            scopes: by default read and write.
+            agent, user_id: the only agent and user of the key.
+            expires_at: by default when this key expires.
+        """
+        body = given(name=name, scopes=scopes, agent=agent, user_id=user_id, expires_at=expires_at)
+        return Call("POST", "api-keys/", body=body, repeatable=False)
+
+    @call
+    def get(self, key_id: str) -> Call[documents.ApiKey]:
+        """Get a key, without its secret."""
+        return Call("GET", f"api-keys/{segment(key_id)}/")
+
+    @call
+    def revoke(self, key_id: str) -> Call[None]:
+        """Revoke a key for good, with the keys that it made."""
+        return Call("DELETE", f"api-keys/{segment(key_id)}/")
+
+    @pages
+    def list(self, *, limit: int | None = None) -> Call[Page[documents.ApiKey]]:
+        """List keys, newest first."""
+        return listing("api-keys/", limit=limit)
 
 
 class Events(Resource[S]):

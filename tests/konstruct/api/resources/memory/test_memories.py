@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from konstruct.api.resources.operations import usage
+from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import.lines import import_history
 from memory.indexing import embedding_jobs
 from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import keep
 from tests.konstruct.conftest import Program
 from tests.messages import statements
 
@@ -156,3 +158,43 @@ def test_results_are_ordered_by_the_number_that_is_shown(program_a: Program) -> 
     assert turn["indexed"] is True
     sent = program_a.send().json()
     assert (sent["indexed"], program_a.get(sent["url"]).json()["indexed"]) == (False, False)
+
+
+def test_without_an_agent_the_memories_of_all_are_searched(
+    program_a: Program, program_b: Program
+) -> None:
+    bo = create_agent(tenant_id=program_a.tenant.id, name="bo")
+    of_bo = Program(program_a.tenant, bo, program_a.key)
+    remember(program_a, *MESSAGES)
+    remember(of_bo, "I am allergic to bees.", MESSAGES[3])
+    remember(of_bo, "Theo is allergic to cats.", user_id="theo")
+    remember(program_b, "I am allergic to dust.")
+    body = {"user_id": "maria", "query": "What am I allergic to?", "gate": False}
+    found = program_a.post(SEARCH, body).json()["results"]
+    texts = [memory["content"] for memory in found]
+    assert {*texts[:2]} == {MESSAGES[1], "I am allergic to bees."}
+    assert {*texts} == {*MESSAGES, "I am allergic to bees."}
+    assert len(texts) == 5
+    by_text = {memory["content"]: memory["agent_id"] for memory in found}
+    assert by_text["I am allergic to bees."] == str(bo.pk)
+    assert by_text[MESSAGES[1]] == str(program_a.agent.id)
+    of_ada = program_a.with_key(agent_id=program_a.agent.id)
+    assert {memory["content"] for memory in of_ada.post(SEARCH, body).json()["results"]} == {
+        *MESSAGES
+    }
+    of_theo = program_a.with_key(user_id="theo")
+    assert of_theo.post(SEARCH, body).status_code == 403
+    (only,) = of_theo.post(SEARCH, {**body, "user_id": "theo"}).json()["results"]
+    assert only["content"] == "Theo is allergic to cats."
+
+
+def test_general_facts_are_left_out_of_a_search(program_a: Program) -> None:
+    keep(program_a, "The library closes at six.")
+    keep(program_a, "Maria comes at five.", user_id="maria")
+
+    def found(**fields: Any) -> set[str]:
+        document = search(program_a, "When?", include=["facts"], gate=False, **fields).json()
+        return {fact["content"] for fact in document["facts"]}
+
+    assert found() == {"The library closes at six.", "Maria comes at five."}
+    assert found(shared=False) == {"Maria comes at five."}
