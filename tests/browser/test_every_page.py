@@ -79,7 +79,7 @@ DESK = {"width": 1440, "height": 900}
 # Pages that only take a form, send a file, or redirect to another site.
 NO_PAGES = {
     *("ask_again", "answer_escalation", "resolve_escalation"),
-    *("assign_escalation", "escalate", "hand_over", "slack_finish"),
+    *("assign_escalation", "escalate", "hand_over", "slack_finish", "usage"),
     *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
     *("ask_questions", "delete_question", "list_export_download", "decide_fact", "confirm_import"),
     "language_model_test",
@@ -429,7 +429,7 @@ DATA = re.compile(
     r"|U\d|T1|Ev1|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"
     r"|\b(en|de|es)\b|\b([Aa]dmin|[Oo]lga|[Aa]uditor|curator|[Aa]urora( Travel)?|hebrew)\b"
     r"|\b(rest|slack|stop|default|allergy|health|other|extraction|localhost|[Tt]enant-[aAbB])\b"
-    r"|\b(gpt-0|test-model|all-MiniLM-L6-v2)\b|[Nn]oa@example\.com"
+    r"|\b(gpt-0|test-model|all-MiniLM-L6-v2)\b|[Nn]oa@example\.com|\bdays: \d+"  # of the log
 )
 
 
