@@ -64,8 +64,9 @@ NO_TENANT: Final = UUID(int=0)
 
 # The endpoint of tenants' own language models in metrics and traces.
 OF_TENANT: Final = "tenant"
-# Hosts of language models in metrics: at most ten.
-_hosts = LimitedValues(10)
+# Endpoints of language models in metrics: those of tenants, and at most ten hosts.
+_hosts = LimitedValues(11)
+_hosts.add(OF_TENANT)
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 CALLS: Final = counter(
     "konstruct_model_calls_total",
