@@ -84,7 +84,7 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         message = send_message("Remember that I like tea.", handled=False)
-    require(18, message)
+    require(19, message)
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
@@ -121,5 +121,5 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(37, message)
+    require(38, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
