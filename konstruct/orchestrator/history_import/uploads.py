@@ -1,11 +1,13 @@
 """Uploaded files with history: a job previews or imports a file, and deletes it after a day."""
 
+import time
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -25,6 +27,8 @@ from tenants.limits.quotas import QuotaExceeded
 # How long a file that is not imported, and a report, are kept.
 KEPT: Final = timedelta(days=1)
 MAX_FILE_BYTES: Final = 2_400_000
+# The lease of a job ends after TASK_TIME_LIMIT.
+MAX_SECONDS: Final = settings.TASK_TIME_LIMIT * 0.8
 # Files of a tenant that are not imported yet.
 MAX_FILES: Final = 50
 
@@ -97,12 +101,17 @@ def _run(lease: Lease) -> None:
             HISTORY_IMPORTS.finish(lease.key)
         return
     actor = Actor(ActorKind(upload.actor_kind), upload.actor_id, upload.requested_by)
-    is_dry_run = upload.is_dry_run
+    is_dry_run, ends_at = upload.is_dry_run, time.monotonic() + MAX_SECONDS
 
     def record(counts: dict[str, int]) -> None:
         # After the users are held, as an erasure does it.
         if stored.select_for_update().values_list("pk").first() is None:
             raise ImportRefused("An erasure has deleted the file: send it again.")
+        if time.monotonic() > ends_at:
+            raise ImportRefused(
+                f"It takes more than {MAX_SECONDS / 60:.0f} minutes: divide the file, or let an"
+                " operator use manage.py import_history."
+            )
         if not is_dry_run:
             record_access(Action.IMPORT, "messages", by=actor, counts=counts)
 

@@ -234,6 +234,17 @@ def test_an_import_is_repeated_after_an_error_and_deleted_after_a_day(
         assert HISTORY_IMPORTS.jobs().count() == 0
 
 
+def test_a_file_that_would_outlast_its_lease_fails_with_the_remedy(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MAX_SECONDS", -1)
+    import_id = program_a.post(IMPORTS, body()).json()["id"]
+    work(program_a, import_id)
+    shown = program_a.get(f"{IMPORTS}{import_id}/").json()
+    assert (shown["state"], "divide the file" in shown["error"]) == ("failed", True)
+    assert contents(program_a) == []
+
+
 def test_a_member_sends_a_file_sees_the_preview_and_confirms(
     program_a: Program, admin: Client
 ) -> None:
