@@ -429,6 +429,7 @@ DATA = re.compile(
     r"|U\d|T1|Ev1|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"
     r"|\b(en|de|es)\b|\b([Aa]dmin|[Oo]lga|[Aa]uditor|curator|[Aa]urora( Travel)?|hebrew)\b"
     r"|\b(rest|slack|stop|default|allergy|health|other|extraction|localhost|[Tt]enant-[aAbB])\b"
+    r"|\b(whatsapp|telegram|chatgpt|sharegpt|mem0|zep|csv|transcript|dmy|mdy|ymd)\b"
     r"|\b(gpt-0|test-model|all-MiniLM-L6-v2)\b|[Nn]oa@example\.com|\bdays: \d+"  # of the log
 )
 
