@@ -79,6 +79,7 @@ RECORDS: Final = (
             "memory.factevidence": _("The quotes of messages from which facts come."),
             "memory.factevent": _("Each change of a fact, and by whom."),
             "orchestrator.extractionrun": _("When facts were extracted, with preview and undo."),
+            "memories": _("What an agent recalls for a person and a text: try it."),
             "memory.conversationembedding": _("Messages in pieces, with their embeddings."),
             "memory.recallexclusion": _("Messages that are not recalled."),
         },
@@ -131,6 +132,7 @@ RECORDS: Final = (
 PAGE_TITLES: Final = {
     "sessions": _("Sessions"),
     "windows": _("Recent turns"),
+    "memories": _("Memories"),
     "activity": _("Activity by day"),
     "fact_review": _("Facts to review"),
 }

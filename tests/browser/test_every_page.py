@@ -237,6 +237,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "exclude_message": ((message.pk,), {}),
         "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
         "thread": ((Message.objects.filter(channel="slack")[0].pk,), {}),
+        "memories": ((), {**fields, "q": "אלרגית"}),
         "windows": ((), {}),
         "window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),

@@ -25,7 +25,7 @@ PAGE_WITH_ALL_RULES = "dashboard"
 PICTURES = os.environ.get("KONSTRUCT_PICTURES")
 # Charts, marked words, empty results and long timelines, which test_every_page.py does not have.
 WITH_A_MONTH_OF_DATA = {
-    *("dashboard", "activity", "search", "search-empty", "conversation", "person"),
+    *("dashboard", "activity", "search", "search-empty", "conversation", "memories", "person"),
     *("person-on-a-day", "fact-history", "fact-review", "escalation"),
 }
 SIZES = {"wide": {"width": 1440, "height": 900}, "narrow": {"width": 390, "height": 844}}
@@ -42,6 +42,7 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "search-empty": "/admin/search/?q=xyzzy",
         "conversations": "/admin/conversations/",
         "conversation": f"/admin/conversations/{aurora.reply.pk}/?why={aurora.reply.pk}",
+        "memories": f"/admin/memories/?{query}&q={QUESTION}",
         "thread": f"/admin/conversations/{aurora.reply.pk}/thread/",
         "windows": "/admin/windows/",
         "window": f"/admin/window/?{query}",

@@ -1,6 +1,7 @@
-"""Search over all data of a tenant, by a page and by Ctrl+K."""
+"""Search: over all data of a tenant, by a page and by Ctrl+K; and in the memory of an agent."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from django import forms
@@ -18,6 +19,7 @@ from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.sessions import find_sessions
+from konstruct.admin.memory.sources import left_out_context, memory_context
 from konstruct.admin.pages import AgentField, PageForm, UserField, as_user_id, as_uuid
 from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
@@ -25,6 +27,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
+from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
 from memory.models import Message
@@ -37,6 +40,9 @@ SEARCH = "audit.search_everyone"
 VIEW_FACTS = "memory.view_memoryentry"
 VIEW_AGENTS = "orchestrator.view_agent"
 MAX_QUERY_CHARACTERS: Final = 1_000
+# A question to the memory of an agent, with its facts.
+MAX_QUESTION: Final = 8_192
+MAX_FACTS: Final = 10
 # Of people, agents, facts and conversations the best; of messages a page.
 MAX_RESULTS: Final = 8
 MAX_MESSAGES: Final = 30
@@ -216,3 +222,51 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
     return [*results, *(result for result, _ in named)]
+
+
+class RecallForm(PageForm):
+    """A question to the memory that an agent has of a person."""
+
+    agent = forms.ModelChoiceField(Agent.objects.all(), label=_("Agent"), empty_label=None)
+    user = UserField(is_known=True, label=_("Person"))
+    user.required = True
+    q = forms.CharField(label=_("Question"), max_length=MAX_QUESTION)
+
+
+@tenant_site.page("memories/", permission="audit.recall_memories")
+def memories(request: HttpRequest) -> HttpResponseBase:
+    """Recall for a question what an agent would recall for its reply, with the reasons."""
+    form = RecallForm(request.GET if "q" in request.GET else None)
+    context: dict[str, Any] = {}
+    if form.is_valid():
+        agent, user_id, query = (form.cleaned_data[name] for name in ("agent", "user", "q"))
+        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
+        searched = search_memory(
+            required_tenant_id(),
+            user_id,
+            query,
+            agent_id=agent.pk,
+            policy=agent.recall_policy,
+            facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
+            gate=agent.recall_policy.gate,
+            shared=True,
+        )
+        result = searched.messages
+        hits = [
+            {
+                **memory_context(asdict(hit), asdict(hit), agent),
+                "highlighted": highlight(hit.content, query),
+            }
+            for hit in (result.hits if result else ())
+        ]
+        cut = left_out_context(map(asdict, result.cut), agent) if result else []
+        authors = {"user_id": user_id, "agent_name": agent.name}
+        context = {
+            "is_searched": True,
+            "hits": [{**memory, **authors} for memory in hits],
+            "cut": [{**memory, **authors} for memory in cut],
+            "facts": searched.facts or [],
+        }
+    return tenant_site.render(
+        request, "konstruct/memories.html", title=gettext("Memories"), form=form, **context
+    )

@@ -119,16 +119,7 @@ def with_sources(
     prompt = trace.get("prompt") or {}
     sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
     hits = [memory_context(hit, hit, agent) for hit in trace["hits"]]
-    left_out = list(trace["cut"])
-    rows = Message.objects.filter(
-        pk__in=[hit["message_id"] for hit in left_out if hit.get("message_id")]
-    ).annotate(shown=Left("content", 300))
-    texts = {
-        str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
-    }
-    cut = [
-        memory_context(hit, texts.get(str(hit.get("message_id")), {}), agent) for hit in left_out
-    ]
+    cut = left_out_context(trace["cut"], agent)
     given_facts = [fact for fact in trace.get("facts") or () if not fact.get("reason")]
     facts_left_out = [fact for fact in trace.get("facts") or () if fact.get("reason")]
     recalled = {as_uuid(hit["message_id"]) for hit in hits}
@@ -171,6 +162,22 @@ def with_sources(
             for message in sections.get("system", [])
         ],
     }
+
+
+def left_out_context(cut: Iterable[Mapping[str, Any]], agent: Agent | None) -> list[dict[str, Any]]:
+    """Return the memories that were left out, with their texts, which one query reads.
+
+    Args:
+        cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
+        agent: the agent that recalled.
+    """
+    cut = list(cut)
+    ids = [hit["message_id"] for hit in cut if hit.get("message_id")]
+    rows = Message.objects.filter(pk__in=ids).annotate(shown=Left("content", 300))
+    texts = {
+        str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
+    }
+    return [memory_context(hit, texts.get(str(hit.get("message_id")), {}), agent) for hit in cut]
 
 
 def memory_context(

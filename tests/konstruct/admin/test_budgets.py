@@ -26,6 +26,7 @@ from tests.messages import statements
 PAGES = {
     "conversations": ("conversations/", 13),
     "conversation": ("conversations/{message}/", 27),
+    "memories": ("memories/?agent={agent}&user=maria&q=sister", 22),
     "windows": ("windows/", 9),
     "window": ("window/?agent={agent}&user=maria", 13),
     "people": ("people/", 9),

@@ -174,11 +174,12 @@ def own_addresses(program: Program) -> Iterator[str]:
     odd = ("", "?user=maria", "?user=%00", "?agent=x&user=y", "?user=" + "x" * 5000)
     odd += ("?user=%ED%A0%80", "?user=%FF", "?why=%E2%80%AE", "?p=%FF", "?%ED%A0%80=1")
     prefix = f"?agent={program.agent.pk}&user="
-    pages = ("conversations/", "people/", "people/person/", "window/")
+    pages = ("conversations/", "memories/", "people/", "people/person/", "window/")
     pages += ("people/person/erase/", "people/person/export/")
     for name, query in product(pages, (*odd, f"{prefix}maria", f"{prefix}eve", f"{prefix}%00")):
         yield f"/admin/{name}{query}"
     for q in ("sister", "%00", "%ED%A0%80", "%FF", "%25_", "x" * 9000, "<script>", "?" * 50):
+        yield f"/admin/memories/{prefix}maria&q={q}"
         yield f"/admin/people/?q={q}"
         yield f"/admin/search/?q={q}&agent={q}&user={q}&channel={q}&since={q}&until=9999-12-31"
         yield f"/admin/palette/?extended=1&s={q}"

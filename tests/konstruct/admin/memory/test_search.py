@@ -151,3 +151,17 @@ def test_each_kind_needs_its_permission(
     assert named(client, "mother") == [("Tilda Brandt (mother)", "Person")]
     assert client.get(SEARCH, {"q": "mother"}).context["messages_found"] == []
     assert named(client, fever.thread_id) == []
+
+
+def test_a_recall_has_the_memories_with_their_reasons(program_a: Program, admin: Client) -> None:
+    query = {"agent": str(program_a.agent.pk), "user": "maria", "q": "When will she visit?"}
+    answer = admin.get("/admin/memories/", query)
+    best = answer.context["hits"][0]
+    assert best["content"] == "My sister lives in Lisbon and visits in May."
+    assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}
+    assert "<mark>visits</mark>" in answer.text
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.get(action="search", subject="memories")
+    assert (user_of(event), event.detail) == ("maria", {})
+    nobody = admin.get("/admin/memories/", {**query, "user": "somebody"})
+    assert "No person has this id or name." in nobody.text

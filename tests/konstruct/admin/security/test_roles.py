@@ -69,6 +69,7 @@ EVERY_ROLE = "auditor curator admin"
 PAGES = {
     "/admin/": EVERY_ROLE,
     "/admin/conversations/": EVERY_ROLE,
+    "/admin/memories/": EVERY_ROLE,
     "/admin/people/": EVERY_ROLE,
     "/admin/sessions/": EVERY_ROLE,
     "/admin/people/person/?user=maria": EVERY_ROLE,
