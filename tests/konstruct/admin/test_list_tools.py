@@ -30,7 +30,7 @@ MESSAGES = "/admin/memory/message/"
 # Spreadsheets skip these.
 SKIPPED = (" ", "\x85", "\u2028", "\u202e", "\ufeff", "\u200b", "\xad", "\ufe0f\u2060")
 SECRETS_AND_VECTORS = re.compile(
-    "(.* )?(digest|token|password|secret)|embedding|quantized|pseudonyms?"
+    "(.* )?(digest|token|password|secret|secret key)|embedding|quantized|pseudonyms?"
 )
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "＝1", "</script>", "\u202eevil", 'a"b,c\nd')
 
