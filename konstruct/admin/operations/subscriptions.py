@@ -92,6 +92,11 @@ class SubscriptionForm(forms.ModelForm):
         )  # fmt: skip
         widgets = {"description": UnfoldAdminTextInputWidget}
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "target" in self.fields:  # not for people who may only read
+            self.fields["target"].disabled = not self.instance._state.adding
+
     def clean(self) -> dict[str, Any]:
         """Require the fields of the destination, and refuse addresses that no event is sent to."""
         values: dict[str, Any] = super().clean() or {}
@@ -107,6 +112,8 @@ class SubscriptionForm(forms.ModelForm):
                 values[name] = [] if name == "addresses" else ""
             elif not values.get(name) and name not in self.errors:
                 self.add_error(name, problem)
+        if values.get("target", self.instance.target) != Target.WEBHOOK and not values.get("types"):
+            self.add_error("types", gettext("Choose the events."))
         if url := values.get("url"):
             try:
                 webhooks.check_address(url)
@@ -164,10 +171,6 @@ class SubscriptionAdmin(AuditedAdmin):
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Require the same for actions."""
         return self.has_change_permission(request)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Keep the destination of a stored row."""
-        return ("target",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the row with the services that the API uses; people get what is open."""

@@ -63,8 +63,10 @@ def test_changes_and_tests_of_a_recipient_are_recorded(
     page = admin.post(RECIPIENTS, selected, follow=True).text
     assert "A test was sent to eva@example.com, olga@example.com." in page
     assert mail.recipients == [["eva@example.com"], ["olga@example.com"]]
-    admin.post(f"{RECIPIENTS}{row.pk}/change/", {**FORM, "wait_minutes": "30"})
-    assert recipients(program_a)[0].wait_minutes == 30
+    changed = {**FORM, "wait_minutes": "30", "target": "webhook"}
+    admin.post(f"{RECIPIENTS}{row.pk}/change/", changed)
+    (row,) = recipients(program_a)
+    assert (row.wait_minutes, row.target) == (30, "mail")  # the destination stays
     admin.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
     assert recipients(program_a) == []
     with tenant_scope(program_a.tenant.id):
@@ -105,6 +107,7 @@ def test_without_mail_the_form_warns(program_a: Program, admin: Client, settings
         ({**SLACK, "workspace": ""}, "Choose a connected workspace."),
         ({**SLACK, "workspace": "T9"}, "T9 is not one of the available choices"),
         ({**SLACK, "slack_channel": "#general"}, "is not the id of a Slack channel"),
+        ({"types": []}, "Choose the events."),
         ({"types": ["all"]}, "all is not one of the available choices"),
         ({"wait_minutes": "0"}, "wait_minutes"),
         ({"wait_minutes": "99999999"}, "wait_minutes"),
