@@ -37,7 +37,6 @@ TENANT_MENU = (
             (_("Retention"), "auto_delete", "audit.retentionrule"),
             (_("Notifications"), "notifications", "outbox.subscription"),
             (_("Slack"), "tag", "channels.slackinstallation"),
-            (_("Import history"), "upload_file", "import_history"),
         ),
     ),
 )
@@ -121,6 +120,7 @@ RECORDS: Final = (
         {
             "audit.accessevent": _("Who read or changed what."),
             "audit.listexport": _("Files of lists, and who requested them."),
+            "import_history": _("Exports of other systems: preview and import them here."),
             "orchestrator.historyimport": _("Files with history, and who sent them."),
             "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
             "orchestrator.modelcall": _("Each request to a language model."),
@@ -133,6 +133,7 @@ PAGE_TITLES: Final = {
     "sessions": _("Sessions"),
     "windows": _("Recent turns"),
     "memories": _("Memories"),
+    "import_history": _("Import history"),
     "activity": _("Activity by day"),
     "fact_review": _("Facts to review"),
 }

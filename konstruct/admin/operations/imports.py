@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import RowPageAdmin, actor_of, log_row_access
@@ -39,7 +40,9 @@ class ImportForm(PageForm):
     """A file, how it is read, and who is who in it."""
 
     file = forms.FileField(
-        label=_("File"), help_text=_("The export of another system, best as zip: at most 2.4 MB.")
+        label=_("File"),
+        widget=forms.FileInput,
+        help_text=_("The export of another system, best as zip: at most 2.4 MB."),
     )
     agent = AgentField(_("none: the file has facts of all agents"))
     people = _lines_field(
@@ -126,4 +129,9 @@ class HistoryImportAdmin(RowPageAdmin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return an import with its report, and why it waits."""
-        return {"upload": row, "job": HISTORY_IMPORTS.jobs([row.pk]).first()}
+        threads = [
+            {**thread, **{end: parse_datetime(thread[end] or "") for end in ("first", "last")}}
+            for thread in (row.report or {}).get("conversations", ())
+        ]
+        job = HISTORY_IMPORTS.jobs([row.pk]).first()
+        return {"upload": row, "job": job, "threads": threads}

@@ -179,11 +179,11 @@ def test_an_invalid_range_of_days_is_ignored(
     assert admin.get(f"/admin/activity/{query}").status_code == 200
 
 
-def test_the_menu_has_fifteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
+def test_the_menu_has_fourteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
     page = admin.get("/admin/")
     groups = page.context["sidebar_navigation"]
     assert [str(group["title"]) for group in groups] == ["Work", "", "Settings"]
-    assert sum(len(group["items"]) for group in groups) == 15
+    assert sum(len(group["items"]) for group in groups) == 14
 
 
 def test_every_list_is_in_the_menu_or_in_records() -> None:
