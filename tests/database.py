@@ -53,6 +53,8 @@ further_servers: dict[str, Callable[[str], str]] = {}
 # The owner's connections that remove committed rows, by server. New connections for each of a
 # thousand tests would take five times as long.
 _cleaners: dict[str, psycopg.Connection] = {}
+# Connections of the parent in a forked child.
+_inherited: list[Any] = []
 # The keys of a Django connection's settings for the role and the server.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
@@ -207,6 +209,13 @@ def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
         query, values = query.query.sql_with_params()
     cursor = psycopg.ClientCursor(tenant_connection().connection)
     return "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {query}", values))
+
+
+def forget_connections() -> None:
+    """Let a forked child neither use nor close the connections of its parent."""
+    for wrapper in connections.all(initialized_only=True):
+        _inherited.append(wrapper.connection)
+        wrapper.connection = None
 
 
 def execute(statement: str, *parameters: object) -> list[tuple[Any, ...]]:

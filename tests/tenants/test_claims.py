@@ -3,10 +3,9 @@
 import pytest
 from django.db import DatabaseError
 
-from tenants import locking, transaction
+from tenants import transaction
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.exceptions import NotInTenant, WorkspaceTaken
-from tenants.locking import MAX_PAUSE_SECONDS, poll
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.schemas import provisioning
 from tenants.serving import claim_workspace, release_workspace, tenant_of_workspace
@@ -84,41 +83,3 @@ def test_deleted_tenant_has_no_claims(make_tenant: MakeTenant) -> None:
     with as_owner():
         provisioning.delete_tenant(tenant)
     assert tenant_of_workspace("slack", "T1") is None
-
-
-class Clock:
-    """A clock that advances with sleep()."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.pauses: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.pauses.append(seconds)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(locking, "time", clock)
-    return clock
-
-
-def test_free_lock_is_acquired_at_once(clock: Clock) -> None:
-    assert poll(lambda: True, seconds=0)
-    assert clock.pauses == []
-
-
-def test_lock_is_acquired_when_released(clock: Clock) -> None:
-    assert poll(lambda: clock.now >= 3, seconds=10)
-    assert 3 <= clock.now <= 3 + MAX_PAUSE_SECONDS
-    assert max(clock.pauses) == MAX_PAUSE_SECONDS
-
-
-def test_unreleased_lock_times_out(clock: Clock) -> None:
-    assert not poll(lambda: False, seconds=10)
-    assert abs(clock.now - 10) < 1e-9

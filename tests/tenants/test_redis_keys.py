@@ -108,11 +108,6 @@ def test_no_two_of_many_calls_give_the_same_key(many: list[tuple[str, tuple[str,
     assert len(set(keys)) == len(keys)
 
 
-@given(texts, texts)
-def test_different_texts_are_escaped_differently(one: str, other: str) -> None:
-    assert (redis_keys.escape_part(one) == redis_keys.escape_part(other)) == (one == other)
-
-
 @pytest.mark.slow
 def test_the_pattern_of_a_tenant_matches_its_keys_alone() -> None:
     assert redis_keys.all_keys_pattern(TENANT) == f"{TENANT}:*"

@@ -64,12 +64,7 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
 
     child = os.fork()
     if child == 0:
-        # The connections of the parent must be neither used nor closed.
-        inherited = [
-            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
-        ]
-        for wrapper, _ in inherited:
-            wrapper.connection = None
+        database.forget_connections()
         monkeypatch.setattr(f"konstruct.backups.{step}", kill)
         try:
             run(*map(str, arguments))

@@ -47,11 +47,8 @@ REFUSED = {
     "no such column": [(f'SELECT "{MARKER}"', [])],
     "no such table": [(f'SELECT FROM "{MARKER}"', [])],
     "uuid": [("SELECT %s::uuid", [MARKER])],
-    "number": [("SELECT %s::int", [MARKER])],
-    "date": [("SELECT %s::timestamptz", [MARKER])],
     "json": [("SELECT %s::jsonb", [f'{{"a": {MARKER}'])],
     "vector": [("SELECT %s::extensions.vector", [MARKER])],
-    "array": [("SELECT %s::int[]", [MARKER])],
     "regular expression": [("SELECT 'x' ~ %s", [f"{MARKER}("])],
     "permission": [("UPDATE memory_message SET content = %s", [MARKER])],
     "policy": [

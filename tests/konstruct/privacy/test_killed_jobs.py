@@ -86,12 +86,7 @@ def killed_until_done(tenant: Tenant, work: Callable[[], object]) -> int:
 def _status_of_child(tenant: Tenant, work: Callable[[], object], killed_before: int) -> int:
     child = os.fork()
     if child == 0:
-        # The connections of the parent must be neither used nor closed.
-        inherited = [
-            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
-        ]
-        for wrapper, _ in inherited:
-            wrapper.connection = None
+        database.forget_connections()
         left = killed_before
 
         def count(execute: Callable[..., Any], *arguments: Any) -> Any:

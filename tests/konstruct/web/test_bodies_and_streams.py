@@ -110,16 +110,6 @@ def test_a_body_that_is_too_long_or_without_credentials_is_not_read(
     assert ((b"Connection", b"close") in served.sent[0]["headers"]) == (read < pieces)
 
 
-@pytest.mark.parametrize("header", [length(MAX_BYTES + 1), CHUNKED])
-def test_django_refuses_a_body_that_is_too_long(header: Any) -> None:
-    def respond(request: Any) -> HttpResponse:
-        with pytest.raises(Exception, match="exceeded"):
-            request.body  # noqa: B018
-        return HttpResponse()
-
-    Served(KEY, header, respond=respond, pieces=MAX_BYTES // len(PIECE) + 1)
-
-
 def test_django_sends_its_signals_in_the_threads_of_requests() -> None:
     """In one thread for all requests, those of a tenant would wait for those of another."""
     names = []

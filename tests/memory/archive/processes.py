@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.archive import MemoryManager, SQLiteManager
-
-REPOSITORY = Path(__file__).parents[3]
+from tests.konstruct.running import PROJECT
 
 # The start of every process: an archive without Django, with a small model.
 PREAMBLE = """
@@ -47,11 +46,10 @@ def verify(path: Path) -> None:
         assert file.rows(f"SELECT count(*) FROM messages WHERE {unknown}") == [(0,)]
 
 
-def process(code: str, path: Path, **options: Any) -> subprocess.Popen[str]:
+def process(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + code, str(path)],
-        cwd=REPOSITORY,
+        [sys.executable, "-c", PREAMBLE + code, *map(str, arguments)],
+        cwd=PROJECT,
         stdout=subprocess.PIPE,
         text=True,
-        **options,
     )

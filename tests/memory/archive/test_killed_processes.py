@@ -1,13 +1,11 @@
 """Processes killed while writing an archive: acknowledged writes exist, and none is partial."""
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process, verify
+from tests.memory.archive.processes import opened, process, verify
 
 pytestmark = pytest.mark.data
 
@@ -28,12 +26,7 @@ while True:
 """
     last_number = -1
     for round_ in range(12):
-        worker = subprocess.Popen(
-            [sys.executable, "-c", PREAMBLE + code, str(path), str(1000 * round_)],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        worker = process(code, path, 1000 * round_)
         assert worker.stdout is not None
         for _ in range(1 + round_):
             last_number = int(worker.stdout.readline())

@@ -141,11 +141,8 @@ def test_existing_conversation_id_is_refused(store: SQLiteManager) -> None:
     ("arguments", "message"),
     [
         ({"role": "wizard"}, "role='wizard' is not one of user, assistant"),
-        ({"role": None}, "role=None is not one of user, assistant"),
         ({"content": None}, "content=None is not text"),
-        ({"content": b"bytes"}, "content=b'bytes' is not text"),
         ({"content": "a\x00b"}, r"content='a\\x00b' holds U\+0000 \(NUL\) at 1"),
-        ({"content": "\ud800"}, "content holds half of a surrogate pair at 0"),
         ({"id": ""}, "id='' is empty"),
         ({"id": "x" * 1025}, "is longer than 1024 bytes"),
         ({"timestamp": "yesterday"}, "timestamp='yesterday' is not a datetime"),
@@ -173,9 +170,7 @@ def test_invalid_message_is_refused(
     ("metadata", "message"),
     [
         ([1], "is not a JSON object"),
-        ({"at": MAY}, "is not a JSON object"),
         ({"x": float("nan")}, "is not a JSON object"),
-        ({1: "x"}, "is not a JSON object"),
         ({"x": (1, 2)}, "is not a JSON object"),
         ({"x": "\ud800"}, "half of a surrogate pair"),
     ],

@@ -1,14 +1,13 @@
 """The archive alone: without Django, Postgres and settings."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.konstruct.running import run_python
+
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).parents[3]
 
 WITHOUT_DJANGO = """
 import sys
@@ -45,13 +44,7 @@ with MemoryManager(sys.argv[1] + "3") as manager:
 
 
 def run(code: str, *arguments: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = run_python("-W", "error", "-c", code, *arguments)
     assert result.stderr == ""
     assert result.returncode == 0
     return result.stdout

@@ -143,18 +143,13 @@ NAN, INFINITY = float("nan"), float("inf")
     ("vector", "message"),
     [
         ([1, 2], r"shape .*, not 3 numbers"),
-        ([], r"shape .*, not 3 numbers"),
         ([1, NAN, 0], r"\] has no direction: its squared length is nan"),
         ([1, 0, -INFINITY], r"\] has no direction: its squared length is inf"),
-        ([1e300, 0, 0], r"\] has no direction: its squared length is inf"),
         ([0, 0, 0], r"\] has no direction: its squared length is 0.0"),
         ([1e30, 0, 0], r"\] has no direction: its squared length is inf"),
-        ([1e-30, 0, 0], r"\] has no direction: its squared length is 0.0"),
         (["a", "b", "c"], r"type <U1, not 3 numbers"),
-        ([[1, 2, 3]], r"shape .*, not 3 numbers"),
         ([1, [2], 3], "is not made of flat lists of numbers"),
         (None, r"shape .*, not 3 numbers"),
-        (1.0, r"shape .*, not 3 numbers"),
     ],
 )
 def test_a_vector_that_cannot_be_compared_is_refused(

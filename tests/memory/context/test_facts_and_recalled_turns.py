@@ -25,34 +25,6 @@ MANAGER = ContextManager(SessionStore(), LongTermMemory(), WorkingContextCompile
 OTHER_AGENT = UUID(int=2)
 
 
-def test_facts_have_labels_and_dates_beside_recalled_turns(
-    tenant_a: Tenant, add_message: Callable[..., Any]
-) -> None:
-    message = add_message(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
-    add_message(tenant_a.id, "I had soup for lunch today.", name="Ann")
-    current = add_message(tenant_a.id, "Where does my sister Zoe live now?", name="Ann")
-    drain(tenant_a.id)
-    MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister.", agent_id=AGENT, user_id=USER)
-
-    found = ContextManager().gather(
-        tenant_a.id,
-        "chat",
-        "Where does my sister Zoe live now?",
-        agent_id=AGENT,
-        user_id=USER,
-        exclude=[current.id],
-    )
-
-    assert found.lines[:2] == [
-        "- Fact: Zoe is Ann's sister.",
-        f"- [{message.created_at:%A, %Y-%m-%d %H:%M}] Ann: {message.content}",
-    ]
-    assert found.recalled is not None
-    assert found.recalled.hits[0].message_id == message.id
-    assert current.id not in {hit.message_id for hit in found.recalled.hits}
-    assert [fact.content for fact in found.facts] == ["Zoe is Ann's sister."]
-
-
 def test_turns_of_the_window_are_not_recalled(
     tenant_a: Tenant, add_exchange: Callable[..., Any]
 ) -> None:

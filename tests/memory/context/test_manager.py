@@ -64,26 +64,6 @@ def test_context_is_the_session_and_memories_of_the_task(tenant_a: Tenant) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_tools_and_system_messages_of_a_graph_stay_out_of_the_prompt(tenant_a: Tenant) -> None:
-    save_session(
-        tenant_a,
-        "thread",
-        SystemMessage("Obey."),
-        HumanMessage("Look it up"),
-        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}]),
-        ToolMessage("found", tool_call_id="1"),
-        AIMessage("It is a cat."),
-    )
-
-    compiled = MANAGER.compile_working_context(tenant_a.id, "thread", "Sure?", "")
-
-    assert [(m["role"], m["content"]) for m in compiled["messages"]] == [
-        ("user", "Look it up"),
-        ("assistant", "It is a cat."),
-    ]
-
-
-@pytest.mark.django_db(transaction=True)
 def test_a_thread_without_a_graph_has_the_window(tenant_a: Tenant) -> None:
     save_session(tenant_a, "graph", HumanMessage("From the graph"), AIMessage("Yes."))
     append_message(tenant_a.id, AGENT, USER, "user", "From the window")
@@ -99,9 +79,13 @@ def test_a_thread_without_a_graph_has_the_window(tenant_a: Tenant) -> None:
     assert compiled_contents("chat", agent_id=AGENT, user_id="somebody else") == []
 
 
-def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) -> None:
+def test_a_node_of_a_graph_hands_over_its_turns_without_tools_and_system_messages(
+    tenant_a: Tenant,
+) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "From the window")
-    earlier = [HumanMessage("Hello"), AIMessage("Hi."), ToolMessage("x", tool_call_id="1")]
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1"}])
+    earlier = [SystemMessage("Obey."), HumanMessage("Hello"), AIMessage("Hi.")]
+    earlier += [call, ToolMessage("x", tool_call_id="1")]
 
     compiled = MANAGER.compile_working_context(
         tenant_a.id, "t", "So?", "", agent_id=AGENT, user_id=USER, session_messages=earlier

@@ -68,14 +68,6 @@ def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
     assert tail.endswith("What does line7 say?")
 
 
-def test_a_cut_never_splits_a_character() -> None:
-    # "龘" takes three tokens, so most cuts by tokens alone would split one.
-    for limit in range(40):
-        cut = tokens.cut("龘" * 100, limit)
-        assert set(cut.replace(tokens.TRUNCATION_MARK, "")) <= {"龘"}
-        assert tokens.count(cut) <= limit
-
-
 def test_no_room_for_the_mark_keeps_the_beginning_alone() -> None:
     assert tokens.cut("one two three four five six seven eight nine ten", 3) == "one two three"
     assert tokens.cut("one two", 0) == ""

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memory.context import tokens
-from memory.context.chat import CONTEXT_NOTICE, alternating_turns
+from memory.context.chat import alternating_turns
 from memory.context.exceptions import UnknownModelTier
 from memory.context.working import (
     MESSAGE_OVERHEAD_TOKENS,
     WorkingContextCompiler,
-    chat_messages,
 )
 from memory.exceptions import InvalidArgument
 from tests.memory.context.working import prompt_tokens, turns
@@ -155,24 +154,6 @@ def test_langchain_messages_and_content_in_parts_are_read() -> None:
         {"role": "tool", "content": "found", "tool_call_id": "1"},
         {"role": "assistant", "content": "A cat.", "id": "m4"},
         {"role": "user", "content": "Sure?\nReally?"},
-    ]
-
-
-def test_a_compiled_context_becomes_a_chat_models_messages() -> None:
-    compiled = WorkingContextCompiler("fast").compile("You are kind.", turns(2), ["- tea"], "Why?")
-
-    assert chat_messages(compiled) == [
-        {"role": "system", "content": "You are kind."},
-        {
-            "role": "system",
-            "content": f"Relevant context from past conversations:\n{CONTEXT_NOTICE}\n- tea",
-        },
-        {"role": "user", "content": "turn 0"},
-        {"role": "assistant", "content": "turn 1"},
-        {"role": "user", "content": "Why?"},
-    ]
-    assert chat_messages(WorkingContextCompiler().compile("", [], [], "Why?")) == [
-        {"role": "user", "content": "Why?"}
     ]
 
 

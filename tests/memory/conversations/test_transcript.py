@@ -1,6 +1,6 @@
 """The transcript: a message is stored once and verbatim, with its jobs."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -106,25 +106,14 @@ def test_an_external_id_is_one_message_for_each_agent_and_user(tenant_a):
     assert counts(tenant_a.id) == (3, 3)
 
 
-def test_earlier_time_is_stored(tenant_a):
-    created_at = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-    message, _ = record_message(tenant_id=tenant_a.id, **VALUES, created_at=created_at)
-    with tenant_scope(tenant_a.id):
-        assert Message.objects.get(pk=message.pk).created_at == created_at
-
-
 @pytest.mark.parametrize(
     ("values", "named"),
     [
         ({"agent_id": "helper"}, "agent_id='helper' is not a UUID"),
-        ({"user_id": ""}, "user_id='' is empty"),
-        ({"user_id": "u" * 2000}, "is longer than 1024 bytes"),
-        ({"user_id": "a\x00b"}, r"user_id='a\\x00b' holds U\+0000 \(NUL\) at 1; remove it"),
         ({"content": "a\x00b"}, r"content='a\\x00b' holds U\+0000 \(NUL\) at 1; remove it"),
         ({"content": "a\ud800"}, r"content holds half of a surrogate pair at 1: '\\ud800'"),
         ({"content": None}, "content=None is not text"),
         ({"thread_id": ""}, "thread_id='' is empty"),
-        ({"channel": ""}, "channel='' is empty"),
         ({"role": "system"}, "role='system' is not one of user, assistant"),
         ({"name": None}, "name=None is not text"),
         ({"idempotency_key": ""}, "idempotency_key='' is empty"),

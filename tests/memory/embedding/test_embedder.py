@@ -52,7 +52,7 @@ def test_similar_texts_have_similar_vectors():
 
 
 @pytest.mark.slow
-def test_order_and_company_do_not_matter():
+def test_order_company_and_batches_do_not_matter():
     texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
     together = get_embedder().encode(texts)
     assert together.shape == (152, 384)
@@ -60,12 +60,6 @@ def test_order_and_company_do_not_matter():
     assert np.array_equal(together[150], together[151])
     for position in (0, 39, 149, 150):
         assert np.allclose(together[position], embed([texts[position]])[0], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_batches_contain_every_position_once_with_the_vectors_of_encode():
-    texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
-    together = get_embedder().encode(texts)
     batches = list(get_embedder().encode_batches(texts))
     assert len(batches) > 2
     assert sorted(position for positions, _ in batches for position in positions) == [*range(152)]

@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
+from tests.konstruct.running import run_python
 from tests.memory.embedding import bert_graph
 
 pytestmark = pytest.mark.long
@@ -120,8 +119,6 @@ def test_no_telemetry_is_collected_or_sent(tmp_path: Path) -> None:
     code = "from memory.embedding.embedder import embed; print(len(embed(['a text'])[0]))"
     environment = {**os.environ, "HOME": str(tmp_path), "ORT_DISABLE_TELEMETRY": "0"}
     environment.pop("XDG_CACHE_HOME", None)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
+    ran = run_python("-c", code, env=environment)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "384\n", "")
     assert list(tmp_path.rglob("*")) == []

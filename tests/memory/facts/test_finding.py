@@ -80,6 +80,12 @@ def test_the_newest_facts_are_listed_first(tenant_a: Tenant) -> None:
     ("filters", "expected"),
     [
         ({"topic": "food"}, {"rye", "tea"}),
+        ({"topic": {"eq": "food"}}, {"rye", "tea"}),
+        ({"topic": {"ne": "food"}}, {"plain", "nine"}),
+        ({"topic": {"contains": "oo"}}, {"rye", "tea"}),
+        ({"topic": {"icontains": "HOUR"}}, {"nine"}),
+        ({}, {"plain", "rye", "tea", "nine"}),
+        ({"priority": {"in": [1, "2"]}}, {"tea"}),
         ({"topic": {"in": ["food", "hours"]}}, {"rye", "tea", "nine"}),
         ({"topic": {"in": []}}, set()),
         ({"topic": {"exists": False}}, {"plain"}),

@@ -1,12 +1,11 @@
 """Facts are stored once, and invalid values are refused by name."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from memory.context import MemoryEntry
@@ -103,19 +102,14 @@ def test_the_same_text_of_another_agent_or_user_is_another_entry(tenant_a: Tenan
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> None:
+def test_the_same_text_stored_by_many_at_once_is_one_entry(
+    tenant_a: Tenant, run_concurrently: Callable[..., list[Any]]
+) -> None:
     vector = embed(["Ann likes tea."])[0]
-
-    def store_once(_: int) -> UUID:
-        try:
-            return store(tenant_a, "Ann likes tea.", embedding=vector)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as threads:
-        stored = set(threads.map(store_once, range(12)))
-
-    assert len(stored) == 1
+    stored = run_concurrently(
+        lambda _: store(tenant_a, "Ann likes tea.", embedding=vector), list(range(8))
+    )
+    assert len(set(stored)) == 1
     assert rows(tenant_a)[0] == 1
 
 
@@ -156,11 +150,8 @@ def test_ids_can_be_text(tenant_a: Tenant) -> None:
         ({"content": " \n"}, "is blank"),
         ({"content": "a\x00b"}, "holds U.0000"),
         ({"content": 7}, "content=7 is not text"),
-        ({"content": "a\ud800"}, "half of a surrogate pair"),
         ({"agent_id": "ann"}, "agent_id='ann' is not a UUID"),
         ({"user_id": ""}, "user_id='' is empty"),
-        ({"metadata": [1]}, r"metadata=\[1\] is not an object"),
-        ({"metadata": {"a": float("nan")}}, "a=nan is not a finite number"),
         ({"embedding": [1.0, 2.0]}, "embedding has 2 dimensions, not 384"),
         ({"expires_at": datetime(2030, 1, 1)}, "is not a time with a time zone"),  # noqa: DTZ001
     ],
@@ -174,18 +165,9 @@ def test_invalid_fact_is_refused_and_not_stored(
     assert rows(tenant_a) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({}, "content is missing: give the text that is to be remembered"),
-        ({"content": " \n"}, r"content=' \\n' is blank"),
-    ],
-)
-def test_an_entry_without_content_is_refused_when_it_is_made(
-    fields: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InvalidArgument, match=message):
-        MemoryEntry(tenant_id=UUID(int=9), **fields)
+def test_an_entry_without_content_is_refused_when_it_is_made() -> None:
+    with pytest.raises(InvalidArgument, match="content is missing: give the text that is to be"):
+        MemoryEntry(tenant_id=UUID(int=9))
 
 
 def test_existing_entry_is_not_overwritten(tenant_a: Tenant) -> None:
@@ -200,18 +182,16 @@ def test_existing_entry_is_not_overwritten(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_external_id_is_one_fact_also_for_simultaneous_writers(tenant_a: Tenant) -> None:
+def test_an_external_id_is_one_fact_also_for_simultaneous_writers(
+    tenant_a: Tenant, run_concurrently: Callable[..., list[Any]]
+) -> None:
     def put(number: int) -> tuple[UUID, bool]:
-        try:
-            entry = fact(tenant_a, f"Ann has {number} cups.", external_id="cups", user_id="ann")
-            entry.metadata = {"n": number, "inner": {str(number): None}}
-            stored = MEMORY.remember(entry)
-            return stored.memory_id, stored.created
-        finally:
-            connections.close_all()
+        entry = fact(tenant_a, f"Ann has {number} cups.", external_id="cups", user_id="ann")
+        entry.metadata = {"n": number, "inner": {str(number): None}}
+        stored = MEMORY.remember(entry)
+        return stored.memory_id, stored.created
 
-    with ThreadPoolExecutor(4) as threads:
-        results = list(threads.map(put, range(8)))
+    results = run_concurrently(put, list(range(8)))
 
     assert len({memory_id for memory_id, _ in results}) == 1
     assert sum(created for _, created in results) == 1

@@ -1,11 +1,11 @@
 """An update keeps the old version, and reads as of a moment return the values of that moment."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from memory.embedding.embedder import embed
@@ -179,17 +179,15 @@ def test_a_fact_of_the_future_is_not_so_yet(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_updates_at_the_same_moment_each_keep_the_one_before(tenant_a: Tenant) -> None:
+def test_updates_at_the_same_moment_each_keep_the_one_before(
+    tenant_a: Tenant, run_concurrently: Callable[..., list[Any]]
+) -> None:
     memory_id = store(tenant_a, "Version 0")
 
     def update(number: int) -> None:
-        try:
-            MEMORY.update(memory_id, tenant_a.id, content=f"Version {number}")
-        finally:
-            connections.close_all()
+        MEMORY.update(memory_id, tenant_a.id, content=f"Version {number}")
 
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(update, range(1, 9)))
+    run_concurrently(update, list(range(1, 9)))
 
     history = MEMORY.history(memory_id, tenant_a.id)
     assert sorted(contents(history)) == [f"Version {number}" for number in range(9)]

@@ -2,11 +2,11 @@
 
 import random
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db import connections
 
 from memory.indexing.embedding_jobs import drain
 from memory.indexing.service import index_messages
@@ -83,7 +83,9 @@ def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> Non
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenant) -> None:
+def test_document_frequencies_are_exact_under_concurrent_writers(
+    tenant_a: Tenant, run_concurrently: Callable[..., list[Any]]
+) -> None:
     """Four writers drain one scope at once. Then every frequency is recounted from the texts."""
     chance = random.Random(11)
     words = [f"word{number}" for number in range(40)]
@@ -98,16 +100,9 @@ def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenan
         )
     ]
 
-    def write() -> int:
-        try:
-            return drain(tenant_a.id, limit=60).stored
-        finally:
-            connections.close_all()
-
     stored = 0
     while stored < len(messages):
-        with ThreadPoolExecutor(4) as pool:
-            stored += sum(future.result() for future in [pool.submit(write) for _ in range(4)])
+        stored += sum(run_concurrently(lambda _: drain(tenant_a.id, limit=60).stored, [0] * 4))
     expected = Counter(
         lexical.lexeme_hash(lexeme)
         for message in messages

@@ -27,7 +27,6 @@ from tests.memory.recalled import SMALL_TALK
         ({"mode": "magic"}, "mode='magic' is not one of hybrid, vector"),
         ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
         ({"top_k": 101}, "top_k=101 is more than 100"),
-        ({"neighbours": 11}, "neighbours=11 is more than 10"),
         ({"gate": "yes"}, "gate='yes' is neither True nor False"),
         ({"open_at": 1.5}, "open_at=1.5 is not a probability from 0 to 1"),
         ({"keep_at": float("nan")}, "keep_at=nan is not a probability from 0 to 1"),

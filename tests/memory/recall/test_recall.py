@@ -88,18 +88,7 @@ def test_scripts_without_spaces_are_found(tenant_a: Tenant) -> None:
         "word " * 20_000,
         "漢" * 5000,
     ],
-    ids=[
-        "empty",
-        "space",
-        "emoji",
-        "stop words",
-        "nul",
-        "nul inside",
-        "surrogate",
-        "sql",
-        "long",
-        "han",
-    ],
+    ids=lambda query: ascii(query[:10]),
 )
 def test_any_text_can_be_asked(
     tenant_a: Tenant, query: str, request: pytest.FixtureRequest

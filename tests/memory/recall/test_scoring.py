@@ -11,7 +11,6 @@ from memory.recall.evidence import PieceCosines, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.scoring import (
     ECHO_WORDS,
-    EPOCH,
     NEAR_QUESTION_COSINE,
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
@@ -20,7 +19,7 @@ from memory.recall.scoring import (
     rank,
     weigh_words,
 )
-from memory.text.lexical import bm25_weight, date_lexemes, lexeme_hash, term_weights
+from memory.text.lexical import term_weights
 
 QUESTION = Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()
@@ -197,24 +196,3 @@ def test_words_of_time_count_in_questions_about_time() -> None:
     timeless = weigh_words(turns, elsewhere, WEIGHTS).prior
     assert prior - timeless == pytest.approx(WEIGHTS.time * turns.has_time)
     assert turns.has_time.any()
-
-
-def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
-    turns, _ = evidence_of(0)
-    (day, *_) = (lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH))
-    dated = replace(
-        turns,
-        lexemes=np.full(40, 10),
-        session=np.zeros(40),
-        posting_term=np.full(40, day),
-        posting_number=turns.number,
-        posting_weight=np.full(40, term_weights(["1"] + 9 * ["other"])["1"]),
-    )
-    question = Question.of("What was said on the 1?")
-    alone = replace(dated, session=np.arange(40), lexemes=np.full(40, 16))
-    shared = weigh_words(dated, question, WEIGHTS).shared
-    # It occurs once, in its own ten lexemes and six of each turn before.
-    expected = weigh_words(
-        replace(alone, posting_weight=np.full(40, bm25_weight(1.0, 16.0))), question, WEIGHTS
-    ).shared
-    assert shared[3:] == pytest.approx(expected[3:])

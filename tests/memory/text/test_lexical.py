@@ -11,7 +11,6 @@ from memory.text.lexical import (
     bm25_weight,
     date_lexemes,
     frequency_of,
-    has_time_word,
     lexeme_hash,
     lexemes,
     term_weights,
@@ -71,20 +70,6 @@ def test_date_is_indexed_as_words_in_utc() -> None:
     moment = datetime(2023, 5, 8, 1, tzinfo=timezone(timedelta(hours=5)))
     assert date_lexemes(moment) == ["7", "may", "2023"]
     assert date_lexemes(datetime(2024, 12, 31, tzinfo=UTC)) == ["31", *lexemes("December"), "2024"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("It was last week", True),
-        ("on Monday", True),
-        ("in 2021", True),
-        ("I like tea", False),
-        ("call 20215", False),
-    ],
-)
-def test_words_of_time_are_seen(text: str, expected: bool) -> None:
-    assert has_time_word(text) is expected
 
 
 def test_weights_are_bm25f() -> None:

@@ -41,7 +41,6 @@ def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant)
         ({"quota_messages_hard": "1.5"}, "no more than 0 decimal places"),
         ({"quota_messages_hard": "9" * 40}, "give a number from 0 to 1,000,000,000,000,000"),
         ({"quota_messages_hard": "1e999999"}, ""),
-        ({"quota_messages_hard": "NaN"}, "Enter a number"),
         ({"quota_cost_hard": "0.0000001"}, "no more than 6 decimal places"),
         ({"quota_requests_per_second_hard": "0"}, "give a number from 1"),
     ],

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from tenants.admin.sites import ReadOnlyModelAdmin, operator_site, tenant_site
+from tenants.admin.sites import operator_site
 from tenants.context import tenant_scope
-from tenants.models import Domain, Tenant
+from tenants.models import Tenant
 
 OPERATORS_HOST = "localhost"
 PASSWORD = "correct horse battery"
@@ -35,13 +35,10 @@ def people(tenant_a: Tenant, tenant_b: Tenant) -> Callable[[Tenant], Client]:
     return lambda tenant: login(f"{tenant.slug}.localhost", "ada")
 
 
-def test_operators_see_tenants_and_their_own_users(operator: Client, tenant_a: Tenant) -> None:
+def test_operators_see_tenants_and_their_own_users(operator: Client) -> None:
     assert operator.get("/admin/").status_code == 200
     listed = {model._meta.object_name for model in operator_site._registry}
     assert listed == {"Tenant", "User", "Group", "OperatorEvent"}
-    tenants = operator.get("/admin/tenants/tenant/")
-    assert "tenant-a.localhost" in tenants.content.decode()
-    assert operator.get(f"/admin/tenants/tenant/{tenant_a.id}/change/").status_code == 200
 
 
 def form(slug: str, domain: str) -> dict[str, str]:
@@ -50,15 +47,6 @@ def form(slug: str, domain: str) -> dict[str, str]:
         "name": "New",
         "domain": domain,
     }
-
-
-def test_a_tenant_that_an_operator_registers_waits_for_its_schema(operator: Client) -> None:
-    answer = operator.post("/admin/tenants/tenant/add/", form("new", "new.example"), follow=True)
-    assert "manage.py create_tenant new" in answer.content.decode()
-    tenant = Tenant.objects.get(slug="new")
-    assert tenant.state == "provisioning"
-    assert tenant.schema_name == f"t_{tenant.id.hex}"
-    assert Domain.objects.get(tenant=tenant).domain == "new.example"
 
 
 def test_public_host_cannot_be_assigned_to_a_tenant(operator: Client) -> None:
@@ -125,9 +113,3 @@ def test_a_tenants_admin_adds_a_person_and_the_log_keeps_it(
     assert (event.action, event.actor) == ("create", "ada")
     with tenant_scope(tenant_b.id):
         assert not User.objects.filter(username="eve").exists()
-
-
-def test_read_only_admin_refuses_every_change() -> None:
-    site_admin = ReadOnlyModelAdmin(User, tenant_site)
-    for refused in ("add", "change", "delete"):
-        assert getattr(site_admin, f"has_{refused}_permission")(None) is False

@@ -96,9 +96,6 @@ def age(tenant: Tenant, **times: timedelta) -> None:
         Job.objects.update(**{name: F(name) - passed for name, passed in times.items()})
 
 
-# Some of these are tenants: such a short list is read as a whole.
-FEW = 100
-
 # --- Turns ----------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,5 @@
 """Fair shares of slots: half of the free ones for a tenant, and a reserve for the others."""
 
-import threading
 from uuid import UUID, uuid4
 
 import pytest
@@ -57,22 +56,3 @@ def test_a_tenant_that_has_none_always_gets_a_slot_while_one_is_free() -> None:
 def test_a_reserve_of_all_slots_leaves_each_tenant_one() -> None:
     shares = FairShares(3, 10)
     assert [take_slots(shares, tenant) for tenant in (A, B, C)] == [1, 1, 1]
-
-
-def test_threads_share_the_slots() -> None:
-    shares = FairShares(100, 10)
-    most = []
-
-    def hold() -> None:
-        for _ in range(200):
-            if shares.enter(A):
-                most.append(shares.in_flight())
-                shares.leave(A)
-
-    threads = [threading.Thread(target=hold) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert shares.in_flight() == 0
-    assert max(most) <= 8

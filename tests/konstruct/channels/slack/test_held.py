@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.channels.delivery.rendering import CLOSED, PLACEHOLDER, WITH_PERSON
-from konstruct.channels.slack.events import MessageEvent
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
@@ -172,17 +171,3 @@ def test_messages_are_in_the_order_in_which_they_were_sent(connected: Program, p
             agent_id=connected.agent.id, user_id="U1", thread_id="T1/D1"
         )
         assert [reply.message.content for reply in pending] == ["First", "Second"]
-
-
-def test_stored_inbox_entry_is_read_as_it_was_written() -> None:
-    payload = {
-        "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "home": "T1",
-        "ts": "1.1", "at": "2026-01-01T00:00:00+00:00", "thread_ts": "",
-        "text": "x", "name": "", "files": [],
-    }  # fmt: skip
-    event = MessageEvent.from_json(payload)
-    assert (event.thread_id, event.key, event.begins_thread) == (
-        "T1/D1",
-        "slack/T1/D1/1.1",
-        False,
-    )

@@ -15,7 +15,6 @@ from konstruct.channels.slack.events import (
     read_message,
 )
 from konstruct.channels.slack.mrkdwn import split
-from konstruct.orchestrator.messages import attachment_note
 from tests.servers.slack import message_event
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -135,13 +134,6 @@ def test_a_mention_is_of_one_user_only() -> None:
     assert mentions("hey <@UBOT|x>", "UBOT")
     assert not mentions("hey <@UBOT2>", "UBOT")
     assert not mentions("hey @UBOT", "UBOT")
-
-
-def test_files_are_named() -> None:
-    assert attachment_note([]) == ""
-    assert attachment_note(["Plan", "a.pdf"]) == (
-        "[Attached, and not to be read here: Plan, a.pdf]"
-    )
 
 
 @pytest.mark.parametrize(

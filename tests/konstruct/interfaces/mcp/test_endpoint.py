@@ -106,7 +106,6 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None
     [
         (b"", 400, -32600),
         (b"{", 400, -32700),
-        (b"\xff", 400, -32700),
         (b"NaN", 400, -32700),
         (b'{"id": 1, "id": 2}', 400, -32700),
         (b"[" * 100_000, 400, -32700),
@@ -114,7 +113,6 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None
         (b'{"jsonrpc": "2.0", "id": ' + b"9" * 5_000 + b', "method": "ping"}', 400, -32700),
         (b"[]", 400, -32600),
         (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', 400, -32600),
-        (b"null", 400, -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "result": {}}', 400, -32600),
         (b'"' + b"x" * 3_000_000 + b'"', 413, -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', 200, -32602),
@@ -131,7 +129,6 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None
         ),
         (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "\\ud800"}', 200, -32601),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}', 200, -32601),
-        (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', 200, -32601),
     ],
 )
 def test_malformed_request_gets_a_protocol_error(
@@ -174,13 +171,17 @@ def test_answer_without_a_key_names_the_metadata(program_a: Program, host: str) 
             answer = stranger.write(method, ENDPOINT, body_of("tools/list", {}, OLD))
             assert (answer.status_code, error_of(answer)) == (401, -32600)
             assert f'resource_metadata="{metadata}"' in answer.headers["WWW-Authenticate"]
-    described = Client().get(metadata, headers={"Host": host})
-    assert described.json() == {
+            assert errors(answer.json(), "Refusal") == []
+    answer = Client().get(metadata, headers={"Host": host})
+    assert errors(answer.json(), "Metadata") == []
+    assert answer.json() == {
         "resource": f"http://{host}/mcp",
         "resource_name": "Konstruct",
         "bearer_methods_supported": ["header"],
         "scopes_supported": ["read", "write"],
     }
+    same = Client().get(metadata.removesuffix("/mcp"), headers={"Host": host})
+    assert same.json() == answer.json()
     assert Client().post(metadata, headers={"Host": host}).status_code == 405
 
 
@@ -329,11 +330,3 @@ def test_undocumented_field_is_refused(program_a: Program, body: Any) -> None:
     assert errors(body, "Message")
     refused = program_a.post(ENDPOINT, body)
     assert (refused.status_code, errors(refused.json(), "Refusal")) == (400, [])
-
-
-def test_metadata_and_a_missing_key_are_as_they_are_described() -> None:
-    path = "/.well-known/oauth-protected-resource"
-    answer = Client().get(path, headers={"Host": "localhost"})
-    assert errors(answer.json(), "Metadata") == []
-    refused = Client().post(ENDPOINT, {}, "application/json", headers={"Host": "localhost"})
-    assert (refused.status_code, errors(refused.json(), "Refusal")) == (401, [])

@@ -179,14 +179,11 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
         ("remember", {"content": "a", "user_id": "\ud800"}, "user_id: Give Unicode text"),
         ("remember", {"content": "a", "user_id": "m", "\ud800": 1}, "Unknown field."),
         ("search", {"query": "q", "user_id": "m", "limit": 1000}, "limit: "),
-        ("search", {"query": "q", "user_id": "m", "limit": "all"}, "limit: "),
         ("search", {"query": "q", "user_id": "m", "agent": "nobody"}, "nobody"),
         ("list", {"user_id": "m", "cursor": "x"}, "cursor"),
         ("get", {"id": "5"}, "id: "),
         ("get", {"id": str(uuid4())}, "There is no memory"),
         ("forget", {"id": str(uuid4())}, "There is no fact"),
-        ("forget", {}, "id: This field is required."),
-        ("correct", {"id": str(uuid4()), "content": "a"}, "There is no fact"),
     ],
 )
 def test_refusal_is_a_sentence(

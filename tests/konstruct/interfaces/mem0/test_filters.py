@@ -21,10 +21,8 @@ def nested(depth: int) -> dict[str, Any]:
     ("value", "error"),
     [
         ([], "filters=list of 0 is not an object"),
-        ("alex", "filters='alex' is not an object"),
         ({"user": "alex"}, "filters knows no field 'user'; use one of: AND, OR, NOT, user_id"),
         ({"AND": {"user_id": "a"}}, "is not a list of conditions"),
-        ({"OR": []}, "is not a list of conditions"),
         ({"OR": [{}]}, "holds an empty condition"),
         ({"user_id": 7}, "user_id=7 is not text"),
         ({"user_id": ""}, "user_id='' is empty"),
@@ -32,26 +30,20 @@ def nested(depth: int) -> dict[str, Any]:
         ({"user_id": "a\ud800"}, "surrogate"),
         ({"user_id": {}}, "is empty: it has no condition"),
         ({"user_id": {"gte": "a"}}, "knows no operator 'gte'; use one of: eq, ne, in"),
-        ({"user_id": {"in": "ab"}}, "is not a list"),
         ({"user_id": {"in": ["a"] * 257}}, "has 257 values; at most 256 can be"),
         ({"memory_ids": [ID, "m1"]}, "memory_ids='m1' is not a UUID"),
-        ({"memory_ids": {"in": ID}}, "is not a list"),
         ({"memory_ids": {"ne": [ID]}}, "is not a list"),
         ({"metadata": "x"}, "is not an object of values"),
         ({"metadata": {"a\x00": 1}}, "NUL"),
         ({"metadata": {"a": [1]}}, "is not one of text, number, true, false and null"),
         ({"metadata": {"a": {"gt": True}}}, "has no order"),
-        ({"metadata": {"a": {"like": "x"}}}, "knows no operator 'like'"),
         ({"metadata": {"a": 10**400}}, "is not a finite number"),
         ({"keywords": {"contains": "x" * 513}}, "looks for 513 characters"),
-        ({"keywords": {"eq": "x"}}, "knows no operator 'eq'"),
         ({"created_at": {"gt": "soon"}}, "is not a time"),
         ({"created_at": {"gt": 1e300}}, "is not a time"),
         ({"created_at": {"gt": "0001-01-01T00:00:00+23:00"}}, "is not a time"),
-        ({"created_at": {"in": ["2026-03-14"]}}, "knows no operator 'in'"),
         (nested(9), "is nested deeper than 8 levels"),
         ({"AND": [{"user_id": "a"}] * 33}, "has 33 conditions; at most 32 can be"),
-        ({"metadata": {f"k{n}": n for n in range(33)}}, "has 33 conditions"),
     ],
 )
 def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: str) -> None:
@@ -64,27 +56,6 @@ def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: st
 def test_filters_at_the_limits_are_parsed() -> None:
     assert filters.single_value(filters.parse(nested(8)), "user_id") == "alex"
     assert len([*filters.conditions(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
-
-
-@pytest.mark.parametrize(
-    ("value", "is_limited"),
-    [
-        ({}, False),
-        ({"user_id": "a"}, True),
-        ({"user_id": {"in": ["a", "b"]}}, True),
-        ({"user_id": "*"}, False),
-        ({"user_id": {"ne": "a"}}, False),
-        ({"user_id": None}, False),
-        ({"NOT": [{"user_id": "a"}]}, False),
-        ({"metadata": {"a": 1}}, False),
-        ({"AND": [{"metadata": {"a": 1}}, {"run_id": "r"}]}, True),
-        ({"OR": [{"user_id": "a"}, {"agent_id": "b"}]}, True),
-        ({"OR": [{"user_id": "a"}, {"agent_id": "*"}]}, False),
-        ({"AND": [{"OR": [{"user_id": "a"}, {"metadata": {"a": 1}}]}, {"user_id": "*"}]}, False),
-    ],
-)
-def test_a_filter_that_is_limited_to_entities(value: Any, is_limited: bool) -> None:
-    assert filters.is_limited_to_entities(filters.parse(value)) == is_limited
 
 
 def test_the_single_value_of_a_field() -> None:

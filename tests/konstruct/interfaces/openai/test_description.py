@@ -58,7 +58,6 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
     [
         ({"model": ""}, "model"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "king", "content": "a"}]}, "messages[0]"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
             "messages[0].content",
@@ -70,10 +69,8 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
         ({"stream": "yes"}, "stream"),
         ({"temperature": 2.5}, "temperature"),
         ({"top_p": -1}, "top_p"),
-        ({"presence_penalty": "1"}, "presence_penalty"),
         ({"seed": 1.5}, "seed"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"stop": []}, "stop"),
         ({"stop": ["a", ""]}, "stop"),
     ],
 )

@@ -62,18 +62,6 @@ def test_roles_have_only_their_privileges(home: Path) -> None:
             sql(refused, role="app")
 
 
-def test_databases_made_for_tests_begin_with_extension_and_grants(home: Path) -> None:
-    embedded.ensure_postgres()
-    sql("CREATE DATABASE made_for_a_test")
-    try:
-        sql("CREATE TABLE public.shared (v extensions.vector(3))", database="made_for_a_test")
-        sql("INSERT INTO shared VALUES ('[1,2,3]')", database="made_for_a_test")
-        read = sql("SELECT v::text FROM shared", role="app", database="made_for_a_test")
-        assert read == [("[1,2,3]",)]
-    finally:
-        sql("DROP DATABASE made_for_a_test")
-
-
 def texts_of_processes_and_files(home: Path) -> str:
     """Return the command lines and environments of all processes, and the logs below the home."""
     processes = "".join(

@@ -55,7 +55,6 @@ def test_checkpoint_with_code_is_refused_by_row_and_class(
     ("change", "reason"),
     [
         (put("pickle", b"cos\nsystem\n"), "the encoding 'pickle'"),
-        (put("pickle+aes", b"x"), "the encoding 'pickle.aes'"),
         (put("msgpack", b"\xc1"), "not readable msgpack"),
         (lambda rows: rows[0].update(blob="\\001abc"), "not written in hexadecimal"),
         (lambda rows: rows[0].update(blob=["\\x00"]), "no encoding and value"),

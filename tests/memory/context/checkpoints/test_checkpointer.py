@@ -112,18 +112,6 @@ def test_prune_keeps_the_newest_and_all_it_needs(tenant_a: Tenant) -> None:
     assert ids(saver, "other") == [other["configurable"]["checkpoint_id"]]
 
 
-def test_migration_creates_the_tables_of_the_installed_langgraph(tenant_a: Tenant) -> None:
-    with tenant_transaction(tenant_a.id) as lent:
-        rows = lent.execute("SELECT v FROM checkpoint_migrations ORDER BY v").fetchall()
-
-    assert [row["v"] for row in rows] == list(range(len(PostgresSaver.MIGRATIONS)))
-
-
-def test_setup_by_the_application_is_allowed_and_changes_nothing(tenant_a: Tenant) -> None:
-    TenantPostgresSaver(tenant_a.id).setup()
-    TenantPostgresSaver(tenant_a.id).setup()
-
-
 def test_setup_without_tables_names_the_remedy() -> None:
     with pytest.raises(
         SessionTablesOutdated, match=r"version -1 and needs 9: run `manage.py migrate`"
