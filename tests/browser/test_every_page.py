@@ -41,6 +41,7 @@ from konstruct.orchestrator.models import (
     ExtractionCursor,
     ExtractionRun,
     HistoryImport,
+    LanguageModel,
     ModelCall,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -49,7 +50,7 @@ from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
-from memory.models import MemoryEntry, Message, RecallExclusion
+from memory.models import Conversation, MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor, ActorKind
 from tenants.audit.models import ListExport, RetentionRule
@@ -157,6 +158,8 @@ def _fill(tenant: Tenant) -> None:
     ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
     talk(Program(tenant, agent, ""), THREAD, HEBREW_TEXT)
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
+    Conversation.objects.create(thread_id=THREAD, title=HEBREW_TEXT, **of)
+    LanguageModel.objects.create(name=NAME)
     create_webhook("https://hooks.example.com/in", description=HEBREW_TEXT[:100])
     record_event(EventType.ERASURE_DONE, UUID(int=1))
 
