@@ -30,6 +30,7 @@ PROJECT_TEXTS: Final = frozenset(
         *("History", "Save and add another", "Save and continue editing"),
         *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "active"),
         *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
+        "title",
     )
 )
 # Texts of Django's own pages without a German translation.
