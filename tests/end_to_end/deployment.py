@@ -55,8 +55,13 @@ class Supervised:
         self._log = log
         self.statuses: list[int] = []
         """Those with which it ended before it was started again."""
-        self.process = self._start()
         self._stopping = threading.Event()
+        self._supervise()
+
+    def _supervise(self) -> None:
+        """Start it, and start it again whenever it ends."""
+        self.process = self._start()
+        self._stopping.clear()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -97,19 +102,13 @@ class Supervised:
         try:
             yield
         finally:
-            self.process = self._start()
-            self._stopping.clear()
-            self._thread = threading.Thread(target=self._watch, daemon=True)
-            self._thread.start()
+            self._supervise()
 
     def replace(self, checkout: Path) -> None:
         """Stop it, and start it from another checkout."""
         self.stop()
         self._checkout = checkout
-        self.process = self._start()
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        self._supervise()
 
     def stop(self) -> None:
         """Stop it permanently."""

@@ -41,7 +41,7 @@ def has(*names: str) -> Any:
     return lambda spans: {*names} <= {span.name for span in spans}
 
 
-def test_a_message_is_one_trace_from_the_request_to_its_embedding(
+def test_a_message_is_one_trace_from_the_request_to_its_embedding_and_log_lines_name_it(
     deployment: Deployment, collector: Collector
 ) -> None:
     tenant = deployment.tenants[0]
@@ -83,22 +83,10 @@ def test_a_message_is_one_trace_from_the_request_to_its_embedding(
     assert recall.attributes["konstruct.agent.id"] == agent_id
     assert model.attributes["server.address"] == deployment.llm.url.removeprefix("http://")
     assert not any(span.is_error for span in spans)
-
-
-def test_log_lines_of_web_and_worker_name_the_trace(
-    deployment: Deployment, collector: Collector
-) -> None:
-    tenant = deployment.tenants[0]
-    trace_id, headers = new_trace()
-    tenant.wait_for(send(tenant, headers))
-    spans = collector.wait_for(trace_id, has("POST /api/v1/messages/", "job reply"))
-    for name, span in (("web", "POST /api/v1/messages/"), ("worker", "job reply")):
-        (seen,) = named(spans, span)
-        log = (deployment.home / f"{name}.log").read_text()
-        assert f"trace_id={trace_id} span_id={seen.id}]" in log
-    (line,) = re.findall(
-        rf".*konstruct\.access.*{trace_id}.*", (deployment.home / "web.log").read_text()
-    )
+    logs = {name: (deployment.home / f"{name}.log").read_text() for name in ("web", "worker")}
+    for name, span in (("web", request), ("worker", reply)):
+        assert f"trace_id={trace_id} span_id={span.id}]" in logs[name]
+    (line,) = re.findall(rf".*konstruct\.access.*{trace_id}.*", logs["web"])
     assert re.search(r"\]: POST /api/v1/messages/ 202 \d+ ms$", line)
 
 

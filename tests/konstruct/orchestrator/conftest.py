@@ -31,9 +31,10 @@ def send_message(program: Program) -> SendMessage:
         user_id: str = "maria",
         thread_id: str = "t1",
         channel: str = "rest",
+        name: str = "",
         handled: bool = True,
     ) -> Message:
-        incoming = Incoming(program.agent.id, user_id, thread_id, channel, content)
+        incoming = Incoming(program.agent.id, user_id, thread_id, channel, content, name)
         message, _ = accept(incoming, tenant_id=program.tenant.id)
         if handled:
             handle(message)

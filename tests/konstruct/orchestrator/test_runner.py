@@ -71,28 +71,6 @@ def test_tools_options_text_and_usage_are_of_the_agent_for_reply(llm_server: LLM
     assert (sent["tools"], sent["temperature"], sent["stream"]) == ([TOOL], 0, True)
 
 
-def test_a_wrapper_with_three_parameters_changes_the_text_and_keeps_the_rest(
-    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = runner.run_agent
-
-    def shout(msg: Any, agent: Any, messages: Any = None) -> str:
-        return original(msg, agent, messages).upper()
-
-    monkeypatch.setattr(runner, "run_agent", shout)
-    message = {"content": "It rains.", "tool_calls": [CALL]}
-    llm_server.default = Answer({"choices": [{"message": message}], "usage": USAGE})
-    pieces: list[str] = []
-    agent = AgentForReply(Ada(), tools=[TOOL], options={"seed": 1}, on_text=pieces.append)
-    completion = complete(Hello(), agent, PROMPT)
-    assert completion.text == "IT RAINS."
-    assert [call.name for call in completion.requested] == ["weather"]
-    assert completion.usage == {**USAGE, "total_tokens": 5}
-    assert pieces == ["IT RAINS."]
-    sent = llm_server.requests[0].body
-    assert (sent["tools"], sent["seed"], "stream" in sent) == ([TOOL], 1, False)
-
-
 def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_returns(
     llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

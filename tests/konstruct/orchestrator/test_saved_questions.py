@@ -121,14 +121,6 @@ def test_error_of_the_language_model_is_stored_with_the_answer(
     assert not QUESTIONS.jobs().exists()
 
 
-def test_an_answer_names_the_messages_of_its_prompt(ada: Agent, send_message: SendMessage) -> None:
-    message = send_message("My sister lives in Lisbon.")
-    save_question(ada, content="Where does my sister live?", user_id="maria")
-    (answer,) = ask(ada)
-    assert message.pk in answer.message_ids
-    assert answer.user_id == "maria"
-
-
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("files_left_alone")

@@ -18,7 +18,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
-from tests.konstruct.orchestrator.handoff.handing import FIRST, answer_to, call, hand
+from tests.konstruct.orchestrator.handoff.conftest import FIRST, answer_to, call, hand
 from tests.servers.llm import LLMServer
 
 

@@ -25,7 +25,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
-from tests.konstruct.orchestrator.handoff.handing import (
+from tests.konstruct.orchestrator.handoff.conftest import (
     FIRST,
     answer_to,
     call,

@@ -9,7 +9,7 @@ from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
-from tests.konstruct.orchestrator.handoff.handing import FIRST, answer_to, call, hand, words
+from tests.konstruct.orchestrator.handoff.conftest import FIRST, answer_to, call, hand, words
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 

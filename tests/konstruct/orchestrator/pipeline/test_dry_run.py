@@ -8,10 +8,10 @@ import pytest
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.dry_runs import DryRun, dry_run
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.models import Agent, ModelCall
+from konstruct.orchestrator.models import Agent
 from memory.models import Message
 from tests.konstruct.conftest import Program, SendMessage
-from tests.konstruct.orchestrator.handoff.handing import FIRST, call, offered, words
+from tests.konstruct.orchestrator.handoff.conftest import FIRST, call, offered, words
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
@@ -99,18 +99,6 @@ def test_a_language_model_hands_over(
     run = ask("Where is my money?")
     assert (run.agent.name, run.reply) == ("bert", f"{FIRST}\n\nNoted.")
     assert run.steps == ["ada would hand the conversation to bert. It is about money."]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", [400, 503])
-def test_an_error_of_the_language_model_is_shown(
-    ask: Ask, llm_server: LLMServer, status: int
-) -> None:
-    llm_server.default = Answer({"error": "secret detail"}, status=status)
-    run = ask("Hello")
-    assert (run.reply, bool(run.problem)) == ("", True)
-    assert "secret" not in run.problem
-    assert {call.outcome for call in ModelCall.objects.all()} == {"failed"}
 
 
 def test_an_answer_that_was_cut_is_marked(ask: Ask, llm_server: LLMServer) -> None:

@@ -1,8 +1,8 @@
 """The pipeline of a message, on the real database, cache and embedding model."""
 
 import os
-from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline import respond, write
-from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot, retry_reply
+from konstruct.orchestrator.pipeline.accept import read_snapshot, retry_reply
 from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.replies import REPLIES
 from memory.conversations.short_term import get_recent_messages
@@ -32,21 +32,9 @@ from tests.servers.llm import Answer, LLMServer
 
 
 @pytest.fixture
-def send(program: Program) -> Callable[..., Message]:
+def send(send_message: SendMessage) -> SendMessage:
     """Accept a message of maria."""
-
-    def send(content: str = "Hello", *, thread_id: str = "t1", user_id: str = "maria") -> Message:
-        incoming = Incoming(
-            agent_id=program.agent.id,
-            user_id=user_id,
-            thread_id=thread_id,
-            channel="rest",
-            content=content,
-            name="Maria",
-        )
-        return accept(incoming, tenant_id=program.tenant.id)[0]
-
-    return send
+    return partial(send_message, name="Maria", handled=False)
 
 
 def window(message: Message) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """The prompt of a reply: facts and memories in it, within the budget, stored as it was sent."""
 
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,46 +8,31 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import ContextManager, tokens
 from memory.context.manager import empty_recall
 from memory.context.prompt import PromptItem, PromptParts
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
-from memory.conversations.short_term import append_message
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 
 pytestmark = pytest.mark.slow
 
-DATED = re.compile(
-    r"\n\nThe current date and time is \w+day, \d{4}-\d\d-\d\d \d\d:\d\d \(UTC\)\. [^\n]+\Z"
-)
 BUDGETS = {"fast": 8000, "reasoning": 32000}
 REMEMBER = ContextManager().store_memory
 
 
 @pytest.fixture
-def ask(program: Program, llm_server: LLMServer) -> Callable[..., list[dict[str, str]]]:
+def ask(send_message: SendMessage, llm_server: LLMServer) -> Callable[..., list[dict[str, str]]]:
     """Answer a message of maria. Return the request to the language model."""
 
-    def ask(content: str, *, thread_id: str = "now", user_id: str = "maria") -> Any:
-        incoming = Incoming(
-            agent_id=program.agent.id,
-            user_id=user_id,
-            thread_id=thread_id,
-            channel="rest",
-            content=content,
-            name="Maria",
-        )
-        message = accept(incoming, tenant_id=program.tenant.id)[0]
-        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+    def ask(content: str, *, thread_id: str = "now") -> Any:
+        message = send_message(content, thread_id=thread_id, name="Maria")
         assert Message.objects.filter(in_reply_to=message).exists()
         return llm_server.requests[-1].body["messages"]
 
@@ -104,53 +88,6 @@ def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
 # --- The budget ---------------------------------------------------------------------------------
 
 
-FILLERS = ["word ", "слово ", "文字列", "🦄🏳️‍🌈", "ﷺ", "a\u0301 ", "{}();\n"]
-SHORT_RUN = [("fast", "文字列"), ("fast", "🦄🏳️‍🌈"), ("reasoning", "{}();\n")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tier", "filler"),
-    [
-        # Some fillers with one of the tiers; all of them with both in the long run.
-        pytest.param(tier, filler, marks=[] if (tier, filler) in SHORT_RUN else [pytest.mark.long])
-        for tier in BUDGETS
-        for filler in FILLERS
-    ],
-)
-def test_no_history_makes_a_prompt_exceed_the_budget_of_the_agents_tier(
-    program: Program,
-    ask: Callable[..., list[dict[str, str]]],
-    llm_server: LLMServer,
-    tier: str,
-    filler: str,
-) -> None:
-    huge = filler * (30_000 // len(filler))
-    Agent.objects.update(model_tier=tier, system_prompt=f"You are Ada. {huge * 6}")
-    for number in range(20):
-        append_message(
-            program.tenant.id,
-            program.agent.id,
-            "maria",
-            ("user", "assistant")[number % 2],
-            f"{number} {huge}",
-        )
-    for number in range(3):
-        REMEMBER(program.tenant.id, f"The beagle {number} is called Rex. {huge * 3}")
-    prompt = ask(f"What is the beagle called? {huge} Tell me its name.")
-    assert 0.5 * BUDGETS[tier] < size(prompt) <= BUDGETS[tier]
-    assert prompt[0]["content"].startswith("You are Ada. ")
-    assert TRANSPARENCY_CLAUSE in prompt[0]["content"]
-    assert DATED.search(prompt[0]["content"])
-    assert prompt[-1]["content"].startswith("What is the beagle called? ")
-    assert prompt[-1]["content"].endswith(" Tell me its name.")
-    roles = [message["role"] for message in prompt]
-    first_turn = roles.index("user")
-    turns = roles[first_turn:]
-    assert turns == (["user", "assistant"] * len(turns))[: len(turns)]
-    assert llm_server.requests[-1].body["model_tier"] == tier
-
-
 TEXT = st.one_of(
     st.text(max_size=40),
     st.sampled_from(
@@ -185,6 +122,7 @@ def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
     prompt = respond.build_prompt(agent, gathered)
     messages = prompt.messages
     assert size(messages) <= BUDGETS[tier]
+    assert TRANSPARENCY_CLAUSE in messages[0]["content"]
     roles = [message["role"] for message in messages]
     turns = roles[roles.index("user") :]
     assert roles[: -len(turns)] == ["system"] * (2 if memories else 1)

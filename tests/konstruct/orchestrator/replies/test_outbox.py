@@ -1,49 +1,27 @@
 """The outbox of replies: claims, leases and retries."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.conf import settings as django_settings
 from django.db import connections
-from django_tenants.utils import schema_context
 
 from konstruct.orchestrator import messages, pipeline, replies
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
 from tests.servers.llm import Answer, LLMServer
-
-SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture
-def send(program_a: Program) -> Any:
-    """Accept messages of tenant A's maria, and stay in tenant A."""
-
-    def send(content: str = "Hello", thread_id: str = "t1") -> Message:
-        incoming = Incoming(
-            agent_id=program_a.agent.id,
-            user_id="maria",
-            thread_id=thread_id,
-            channel="rest",
-            content=content,
-        )
-        return accept(incoming, tenant_id=program_a.tenant.id)[0]
-
-    with schema_context(program_a.tenant.schema_name):
-        yield send
 
 
 def test_a_broker_that_is_down_does_not_stop_acceptance(
@@ -64,10 +42,9 @@ def test_a_broker_that_is_down_does_not_stop_acceptance(
 
 
 def test_a_thread_is_worked_on_by_one_at_a_time(
-    transactional_db: None, send: SendMessage, settings: Any
+    transactional_db: None, send_message: SendMessage
 ) -> None:
-    settings.LLM_POOL_URL = ""
-    message = send()
+    message = send_message(handled=False)
 
     def in_another_process(work: Callable[[], Any]) -> Any:
         """Do the work in another thread, so on another connection."""
@@ -130,18 +107,9 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 @pytest.fixture
-def message(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Message]:
+def message(send_message: SendMessage) -> Message:
     """Create a message of the recorded channel."""
-    settings.LLM_POOL_URL = llm_server.url
-    incoming = Incoming(
-        agent_id=program_a.agent.id,
-        user_id="maria",
-        thread_id="t1",
-        channel=CHANNEL,
-        content="Hello",
-    )
-    with tenant_scope(program_a.tenant.id):
-        yield accept(incoming, tenant_id=program_a.tenant.id)[0]
+    return send_message(channel=CHANNEL, handled=False)
 
 
 def test_hook_is_called_when_a_reply_fails_and_is_retried(
