@@ -7,9 +7,21 @@ from uuid import UUID
 
 from django.test import Client
 
+from memory.models import Message
 from tenants.admin.exports import write_file
+from tenants.audit.people import hold_people
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.conftest import Program
+
+
+def add_messages(program: Program, *contents: str, **fields: Any) -> None:
+    """Record messages of Maria, without a pipeline."""
+    row = {"user_id": "maria", "thread_id": "t", "channel": "rest", "role": "user", **fields}
+    with tenant_scope(program.tenant.id):
+        hold_people(["maria"])
+        for content in contents:
+            Message.objects.create(agent_id=program.agent.pk, content=content, **row)
 
 
 def request_export(client: Client, page: str, query: str = "") -> UUID:

@@ -73,16 +73,6 @@ def test_an_error_of_the_server_has_a_page(
     assert "of the server" not in page.text
 
 
-def test_programs_get_problems(program_a: Program) -> None:
-    headers = {"Host": "no-tenant.localhost", **BROWSER}
-    for answer in (
-        program_a.get("/api/v1/nowhere/", headers=BROWSER),
-        program_a.get("/api/v1/agents/", headers=headers),
-    ):
-        assert answer.status_code >= 400
-        assert answer["Content-Type"] == "application/problem+json"
-
-
 FACTS = "/admin/memory/memoryentry/"
 
 

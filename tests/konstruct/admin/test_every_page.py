@@ -157,17 +157,13 @@ def own_addresses(program: Program) -> Iterator[str]:
     """Yield pages without a model, with valid, unknown and invalid values in their addresses."""
     with tenant_scope(program.tenant.id):
         messages = list(Message.objects.values_list("pk", flat=True))
-    keys = [*messages, *ODD_KEYS[2:3]]
-    for key in keys:
+        escalations = list(Escalation.objects.values_list("pk", flat=True))
+    for key in (*messages, *ODD_KEYS[2:3]):
         yield from (
             f"/admin/conversations/{key}/{query}" for query in ("", "?why=x", f"?why={key}")
         )
-    for model, ways in (
-        (Escalation, ("escalations/{}/", "escalations/{}/answer/", "escalations/{}/resolve/")),
-    ):
-        with tenant_scope(program.tenant.id):
-            rows = list(model.objects.values_list("pk", flat=True))
-        yield from (f"/admin/{way.format(key)}" for way in ways for key in (*rows, *ODD_KEYS[2:3]))
+    for key, way in product((*escalations, *ODD_KEYS[2:3]), ("", "answer/", "resolve/")):
+        yield f"/admin/escalations/{key}/{way}"
     yield f"/admin/conversations/{ODD_KEYS[2]}/escalate/"
     for key in (program.agent.pk, *ODD_KEYS[2:3]):
         yield f"/admin/agents/{key}/try/"

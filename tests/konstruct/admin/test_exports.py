@@ -35,7 +35,7 @@ from tenants.audit.models import (
 )
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.admin.exporting import download, request_export, write
+from tests.konstruct.admin.exporting import add_messages, download, request_export, write
 from tests.konstruct.conftest import Browser, Program
 
 MESSAGES = "/admin/memory/message/"
@@ -45,7 +45,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 @pytest.fixture
 def program(program_a: Program) -> Program:
     """Tenant A with ten messages of Maria."""
-    add(program_a, *map(str, range(10)))
+    add_messages(program_a, *map(str, range(10)))
     return program_a
 
 
@@ -53,14 +53,6 @@ def program(program_a: Program) -> Program:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each part of a file have one row."""
     monkeypatch.setattr(exports, "PART_BYTES", 1)
-
-
-def add(program: Program, *contents: str) -> None:
-    with tenant_scope(program.tenant.id):
-        for content in contents:
-            row: dict[str, Any] = {"user_id": "maria", "thread_id": "t", "channel": "rest"}
-            row |= {"role": "user", "content": content, "agent_id": program.agent.pk}
-            Message.objects.create(**row)
 
 
 def page(client: Client, export_id: UUID) -> str:

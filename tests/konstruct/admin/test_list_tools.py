@@ -14,16 +14,15 @@ from django.urls import reverse
 from django.utils.translation import gettext, override
 
 from konstruct.admin.lists import model_page
-from memory.models import Message
+from memory.indexing.embedding_jobs import drain
 from tenants.admin import list_tools
 from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import AccessEvent, ListExport
-from tenants.audit.people import hold_people
 from tenants.context import tenant_scope
 from tenants.models import OperatorEvent
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
-from tests.konstruct.admin.exporting import export, exported, request_export
+from tests.konstruct.admin.exporting import add_messages, export, exported, request_export
 from tests.konstruct.conftest import Browser, Program, user_of, users_shown
 
 MESSAGES = "/admin/memory/message/"
@@ -35,23 +34,14 @@ SECRETS_AND_VECTORS = re.compile(
 HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "＝1", "</script>", "\u202eevil", 'a"b,c\nd')
 
 
-def add(program: Program, *contents: str, **fields: Any) -> None:
-    with tenant_scope(program.tenant.id):
-        hold_people(["maria"])
-        for content in contents:
-            row: dict[str, Any] = {"user_id": "maria", "thread_id": "t", "channel": "rest"}
-            row |= {"role": "user", "content": content, **fields}
-            Message.objects.create(agent_id=program.agent.pk, **row)
-
-
 def exported_messages(client: Client, query: str = "") -> list[dict[str, Any]]:
     return exported(client, MESSAGES, query)
 
 
 def test_filtered_rows_are_exported_newest_first(program_a: Program, admin: Client) -> None:
-    add(program_a, "one", created_at=datetime(2026, 1, 1, tzinfo=UTC))
-    add(program_a, "two", created_at=datetime(2026, 1, 2, tzinfo=UTC))
-    add(program_a, "other", role="assistant")
+    add_messages(program_a, "one", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    add_messages(program_a, "two", created_at=datetime(2026, 1, 2, tzinfo=UTC))
+    add_messages(program_a, "other", role="assistant")
     found = exported_messages(admin, "?role__exact=user&user=maria")
     assert [row["content"] for row in found] == ["two", "one"]
     assert {"id", "created_at", "user_id", "metadata"} <= found[0].keys()
@@ -87,7 +77,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
 
 def test_exported_cell_is_no_formula_and_keeps_its_text(program_a: Program, admin: Client) -> None:
     skipped = [f"{sign}=1" for sign in SKIPPED]
-    add(program_a, *HOSTILE, *skipped)
+    add_messages(program_a, *HOSTILE, *skipped)
     cells = {row["content"] for row in exported_messages(admin)}
     assert cells == {f"'{text}" if text[0] in "=+-@\t\r＝" else text for text in HOSTILE} | {
         f"'{text}" for text in skipped
@@ -99,8 +89,8 @@ def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
 ) -> None:
     monkeypatch.setattr(list_tools, "BATCH_ROWS", 3)
     # In one transaction, so with one time.
-    add(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
-    add(program_a, "later")
+    add_messages(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    add_messages(program_a, "later")
     found = [row["content"] for row in exported_messages(admin)]
     assert found[0] == "later"
     assert sorted(found[1:]) == sorted(map(str, range(10)))
@@ -110,7 +100,7 @@ def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
 def test_an_export_takes_the_permission_of_the_list_and_its_own(
     program_a: Program, program_b: Program, browser: Browser
 ) -> None:
-    add(program_b, "of the other tenant")
+    add_messages(program_b, "of the other tenant")
     address = f"{MESSAGES}export/"
     assert browser(program_a.tenant, "view_message").post(address).status_code == 403
     assert browser(program_a.tenant, "export_list").post(address).status_code == 403
@@ -202,21 +192,10 @@ def test_a_range_has_its_first_and_its_last_day(
 ) -> None:
     start = datetime(2026, 1, 1, 23, 59, tzinfo=UTC)
     for days in range(3):
-        add(program_a, "x", created_at=start + timedelta(days=days))
+        add_messages(program_a, "x", created_at=start + timedelta(days=days))
     page = admin.get(MESSAGES + query)
     assert page.context["cl"].result_count == number
     assert ("No message matches these filters." in page.text) == (number == 0)
-
-
-@pytest.fixture
-def at_noon(program_a: Program) -> Program:
-    """A message at noon, UTC, in summer."""
-    with tenant_scope(program_a.tenant.id):
-        Message.objects.create(
-            agent_id=program_a.agent.pk, user_id="maria", thread_id="t", channel="rest",
-            role="user", content="Hi", created_at=datetime(2026, 7, 1, 12, 30, 15, tzinfo=UTC),
-        )  # fmt: skip
-    return program_a
 
 
 def time_shown(client: Client) -> str:
@@ -224,17 +203,99 @@ def time_shown(client: Client) -> str:
     return page.partition("1 Jul 2026, ")[2][:8]
 
 
-def test_times_are_shown_with_seconds_in_the_zone_of_the_browser(
-    at_noon: Program, admin: Client
+def test_times_and_ranges_of_dates_are_in_the_zone_of_the_browser(
+    program_a: Program, admin: Client
 ) -> None:
+    add_messages(program_a, "Hi", created_at=datetime(2026, 7, 1, 12, 30, 15, tzinfo=UTC))
     assert time_shown(admin) == "12:30:15"
     admin.cookies["time_zone"] = "Asia%2FTokyo"
     assert time_shown(admin) == "21:30:15"
     admin.cookies["time_zone"] = "Asia%2FNowhere"
     assert time_shown(admin) == "12:30:15"
-
-
-def test_a_range_of_dates_is_that_of_the_users_days(at_noon: Program, admin: Client) -> None:
     admin.cookies["time_zone"] = "Pacific%2FKiritimati"  # UTC+14
     found = admin.get(f"{MESSAGES}?from=2026-07-02&to=2026-07-02")
     assert found.context["cl"].result_count == 1
+
+
+PERMISSIONS = {
+    "conversations": "view_message",
+    "people": "view_scope",
+}
+DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def program(program_a: Program) -> Program:
+    """Tenant A, with messages of three people on three days. One of them writes formulas."""
+    for days, user in enumerate(("ann", "=bob()", "carl")):
+        import_message(
+            program_a, user, "=1+1 my sister lives in Lisbon", DAY + timedelta(days=days)
+        )
+    return program_a
+
+
+def import_message(program: Program, user: str, content: str, at: datetime) -> None:
+    line = {
+        "external_id": f"{user} {at}",
+        "agent": program.agent.name,
+        "user_id": user,
+        "thread_id": f"of {user}",
+        "role": "user",
+        "content": content,
+        "created_at": at.isoformat(),
+    }
+    answer = program.post("/api/v1/messages/import/", {"messages": [line]})
+    assert answer.status_code == 200, answer.content
+    drain(program.tenant.id)
+
+
+def test_conversations_of_a_range_are_listed_and_exported(
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
+    page = admin.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
+    assert [row.user_id for row in page.context["cl"].result_list] == ["=bob()"]
+    rows = exported(admin, "/admin/conversations/")
+    assert [row["user_id"] for row in rows] == ["carl", "'=bob()", "ann"]
+    assert rows[0]["agent"] == program.agent.name
+    rows = exported(admin, "/admin/conversations/", "?user=ann&to=2026-01-01")
+    assert [(row["user_id"], row["thread_id"]) for row in rows] == [("ann", "of ann")]
+    (row,) = exported(admin, "/admin/conversations/", "?from=2026-01-02&to=2026-01-02")
+    assert (row["user_id"], row["content"][:5]) == ("'=bob()", "'=1+1")
+    with tenant_scope(program.tenant.id):
+        event = AccessEvent.objects.filter(action="export").latest("id")
+    assert (event.subject, event.detail["downloaded_rows"]) == ("conversations", 1)
+    assert users_shown(event) == ["=bob()"]
+
+
+def test_people_are_listed_found_and_exported(
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
+
+    def people_listed(query: str) -> list[str]:
+        page = admin.get(f"/admin/people/{query}")
+        return [person.user_id for person in page.context["cl"].result_list]
+
+    assert people_listed("") == ["=bob()", "ann", "carl"]
+    assert people_listed("?q=ca") == ["carl"]
+    rows = exported(admin, "/admin/people/")
+    assert [row["user_id"] for row in rows] == ["carl", "ann", "'=bob()"]
+    assert exported(admin, "/admin/people/", "?q=nobody") == []
+
+
+@pytest.mark.parametrize("page", PERMISSIONS)
+def test_an_export_of_a_page_takes_its_permission_and_that_to_export(
+    program: Program, program_b: Program, browser: Browser, page: str
+) -> None:
+    address = f"/admin/{page}/export/"
+    permission = PERMISSIONS[page]
+    assert browser(program.tenant, permission).post(address).status_code == 403
+    assert browser(program.tenant, "export_list").post(address).status_code == 403
+    client = browser(program.tenant, permission, "export_list")
+    assert client.get(address).status_code == 403
+    exported(client, f"/admin/{page}/")
+    assert "/export/" not in browser(program.tenant, permission).get(f"/admin/{page}/").text
+    assert f"{page}/export/?" in client.get(f"/admin/{page}/").text
+    other = browser(program_b.tenant)
+    assert exported(other, f"/admin/{page}/") == []

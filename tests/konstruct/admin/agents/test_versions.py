@@ -44,11 +44,6 @@ def test_each_version_shows_its_difference(bo: Agent, program_a: Program, admin:
     assert f"[&quot;{program_a.agent.name}&quot;]" in page
 
 
-def test_an_agent_without_versions_has_a_page(program_a: Program, admin: Client) -> None:
-    assert not versions(program_a, agent_id=program_a.agent.pk)
-    assert admin.get(f"/admin/agents/{program_a.agent.pk}/versions/").status_code == 200
-
-
 def test_rolling_back_asks_and_is_a_version(bo: Agent, program_a: Program, admin: Client) -> None:
     address = f"/admin/agents/{bo.pk}/versions/1/restore/"
     assert "Speak <del>very </del>plainly." in admin.get(address).text

@@ -93,20 +93,6 @@ def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decisi
     assert decisions == ["confirm", "reject"]
 
 
-def test_a_fact_is_edited_and_then_approved(
-    program_a: Program, admin: Client, home: Callable[..., UUID]
-) -> None:
-    fact = home("Oslo")
-    post(admin, fact, "edit", content="Maria lives in Ås.", value="Ås")
-    with tenant_scope(program_a.tenant.id):
-        known = MemoryEntry.objects.get(pk=fact)
-    assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
-    page = admin.get(f"/admin/memory/memoryentry/{fact}/change/").text
-    assert "<mark>Oslo</mark>" not in page
-    assert "“<bdi>Oslo</bdi>”" in page  # the evidence of the previous version
-    assert "<bdi>extraction</bdi> (extraction run)" in page
-
-
 def test_evidence_names_the_agent_of_its_message(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
         reply = Message.objects.create(

@@ -139,16 +139,6 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
     assert (event.subject, event.subject_id) == ("fact", str(fact))
 
 
-def test_facts_are_found_by_similar_meaning(
-    program_a: Program, admin: Client, know: Callable[..., UUID]
-) -> None:
-    know("Is allergic to shellfish.")
-    page = admin.get(FACTS, {"q": "seafood allergy"})
-    assert [fact.content for fact in page.context["cl"].result_list] == [
-        "Is allergic to shellfish."
-    ]
-
-
 def test_differences_are_marked_word_by_word_and_escaped() -> None:
     assert mark_difference("a <b> c", "a <i> c") == "a &lt;<del>b</del><ins>i</ins>&gt; c"
     assert mark_difference("x " * 3000, "y") == f"<del>{'x ' * 3000}</del><ins>y</ins>"

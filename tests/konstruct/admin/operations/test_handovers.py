@@ -11,7 +11,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.admin.agents.test_agents import FACT_FIELDS
+from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Browser, Program
 
 
@@ -62,10 +62,8 @@ def test_an_agents_rules_are_written_with_names(populated_a: Program, admin: Cli
     bert = create_agent(tenant_id=tenant.id, name="bert")
     page = f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/"
     form = {
-        **FACT_FIELDS,
-        "name": "ada", "is_active": "on", "model_tier": "fast", "recall_mode": "hybrid",
-        "recall_gate": "on", "recall_preset": "balanced", "recall_weights": "{}",
-        "escalate_on": "", "hands_to": [str(bert.pk)],
+        **AGENT_FORM,
+        "name": "ada", "hands_to": [str(bert.pk)],
         "hand_over_on": "invoice: bert\r\n\r\nthe bill: bert", "hand_back_on": "done\r\n",
     }  # fmt: skip
     assert admin.post(page, form).status_code == 302

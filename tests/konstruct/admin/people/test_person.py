@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -255,3 +256,16 @@ def test_forms_take_a_name_and_keep_what_was_typed(client: Client, populated_a: 
         client.post(f"{FACTS}add/", {**fact, "content": content, "user_id": typed})
         listed = client.get(FACTS, {"q": user_id}).context["cl"].result_list
         assert (content, user_id) in [(row.content, row.user_id) for row in listed]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_erasure_form_warns_of_ids_that_look_the_same(program_a: Program, admin: Client) -> None:
+    for user_id in ("zoe", "zoe ", "eva"):
+        assert program_a.send("Hello", user_id=user_id).status_code == 202
+    drain(program_a.tenant.id)
+    page = admin.get(f"/admin/people/person/erase/?{urlencode({'user': 'zoe'})}").content.decode()
+    assert "zoe‹U+0020›" in page
+    other = admin.get(f"/admin/people/person/?{urlencode({'user': 'zoe '})}").content.decode()
+    assert "(zoe‹U+0020›)" in other
+    alone = admin.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()
+    assert 'id="alike"' not in alone

@@ -79,22 +79,25 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
 
 
 def test_the_page_of_an_erasure_that_runs_refreshes_itself(
-    tenant_a: Tenant, browser: Browser
+    tenant_a: Tenant, program_a: Program, browser: Browser
 ) -> None:
     request = request_of(tenant_a, is_done=False)
     page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{request.pk}/change/")
     assert 'hx-trigger="every 5s"' in page.text
     assert "A process of the operator begins in a moment" in page.text
     assert browser(tenant_a).get(f"/admin/erasures/{request.pk}/receipt.json").status_code == 404
-    with tenant_scope(tenant_a.id):
-        running = ErasureRequest(
-            user_id="bob",
-            requested_by="eva",
-            progress={"step": "removes messages", "messages": {"removed": 3, "of": 9}},
-        )
-        running.save(force_insert=True)
-    page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{running.pk}/change/")
-    assert "3 of 9 messages are removed" in page.text
+    progress = {"step": "removes messages", "messages": {"removed": 3, "of": 9}}
+    for user_id, fields, texts in (
+        ("bob", {}, ("waits for the owner",)),
+        ("eve", {"progress": progress}, ("being done", "3 of 9 messages are removed")),
+        ("zoe", {"last_error": "no broker"}, ("failed, will be tried again", "no broker", "ada")),
+    ):
+        with tenant_scope(tenant_a.id):
+            by = {"requested_by": "eva", "agent_id": program_a.agent.pk}
+            running = ErasureRequest(user_id=user_id, **by, **fields)
+            running.save(force_insert=True)
+        page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{running.pk}/change/")
+        assert [text in page.text for text in texts] == [True] * len(texts)
 
 
 def test_an_erased_message_has_a_receipt(
