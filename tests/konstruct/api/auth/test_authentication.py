@@ -153,29 +153,15 @@ def test_operators_are_not_authenticated_in_the_api(program_a: Program) -> None:
 TENANT = UUID("0190a7e2-6c4b-7d5e-8f1a-2b3c4d5e6f70")
 
 
-def test_a_key_names_its_tenant_and_can_be_read_back() -> None:
+def test_a_key_names_its_tenant_and_its_exact_text_can_be_read_back() -> None:
     key = new_key(TENANT)
-    assert str(key).startswith("ks_0190a7e26c4b7d5e8f1a2b3c4d5e6f70_")
-    assert parse_key(str(key)) == key
-
-
-def test_repr_and_stored_row_hide_the_secret() -> None:
-    key = new_key(TENANT)
+    text = str(key)
+    assert text.startswith("ks_0190a7e26c4b7d5e8f1a2b3c4d5e6f70_")
+    assert parse_key(text) == key
     assert key.secret not in repr(key) + key.digest
-
-
-@pytest.mark.parametrize(
-    "text", ["", "ks_", "ks_x_y_z", f"ks_{TENANT.hex}_abc_def", f"KS_{TENANT.hex}"]
-)
-def test_other_text_is_no_key(text: str) -> None:
-    assert parse_key(text) is None
-
-
-def test_key_with_surrounding_characters_is_refused() -> None:
-    key = str(new_key(TENANT))
-    assert [parse_key(text) for text in (key + "\n", " " + key, key + "0", key.upper())] == [
-        None
-    ] * 4
+    others = ["", "ks_", "ks_x_y_z", f"ks_{TENANT.hex}_abc_def", f"KS_{TENANT.hex}"]
+    others += [f"{text}\n", f" {text}", f"{text}0", text.upper()]
+    assert [parse_key(other) for other in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError
-from django.db.models import ProtectedError
 
 from konstruct.api.auth import keys
 from konstruct.api.auth.keys import KeyInvalid, issue_key
@@ -163,12 +162,6 @@ def test_postgres_refuses_invalid_scopes(tenant_a: Tenant) -> None:
         for scopes in ([], ["admin"]):
             with pytest.raises(IntegrityError, match="api_key_scopes"), transaction.atomic():
                 ApiKey.objects.filter(pk=key.pk).update(scopes=scopes)
-
-
-def test_agent_with_a_bound_key_cannot_be_deleted(program_a: Program) -> None:
-    program_a.with_key(agent_id=program_a.agent.id)
-    with tenant_scope(program_a.tenant.id), pytest.raises(ProtectedError):
-        program_a.agent.delete()
 
 
 def last_use(program: Program) -> datetime | None:

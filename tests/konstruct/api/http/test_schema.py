@@ -13,7 +13,8 @@ from django.urls import get_resolver
 from jsonschema import Draft202012Validator
 
 from konstruct.api.http.schema import _EXAMPLES
-from tests.konstruct.api.routes import patterns
+from konstruct.api.models import KeyScope
+from tests.konstruct.api.routes import V1, patterns
 
 COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 
@@ -144,3 +145,19 @@ def test_the_description_and_its_page_are_served_on_every_host(db: None, host: s
         True,
     )
     response.close()
+
+
+DOCUMENT = Path(settings.BASE_DIR) / "docs" / "api.md"
+
+
+def test_every_address_is_on_the_page() -> None:
+    page = DOCUMENT.read_text()
+    in_words = {"context/compile", "sessions"}
+    for path in paths_of_the_api():
+        stem = re.sub(r"/?\{\w+\}.*", "", path.removeprefix(V1)).strip("/")
+        assert f"$URL/{stem}/" in page or stem in in_words, path
+
+
+@pytest.mark.parametrize("scope", KeyScope.values)
+def test_every_scope_is_on_the_page(scope: str) -> None:
+    assert f"`--scope {scope}`" in DOCUMENT.read_text()

@@ -11,7 +11,7 @@ from konstruct.orchestrator.models import Agent, ModelCall, SavedQuestion
 from tenants.audit.models import AccessEvent, about_people
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, user_of
-from tests.servers.llm import Answer, LLMServer
+from tests.servers.llm import LLMServer
 from tests.stored import row_counts
 
 HOSTILE = "\u202e<script>alert(1)</script>{{ system }} \U0001f469\u200d\U0001f467"
@@ -202,25 +202,3 @@ def test_invalid_dry_run_names_the_field(
         *(400, "urn:konstruct:problem:invalid-fields"),
     )  # fmt: skip
     assert [error["field"] for error in answer.json()["errors"]] == fields
-
-
-def test_a_draft_that_contradicts_itself_is_refused(program_a: Program) -> None:
-    answer = dry_run(program_a, draft={"recall_open_at": 0.1, "recall_keep_at": 0.5})
-    assert (answer.status_code, answer.json()["type"]) == (
-        *(422, "urn:konstruct:problem:contradictory-fields"),
-    )  # fmt: skip
-
-
-def test_a_language_model_that_hangs_is_waited_for_as_for_a_reply(
-    program_a: Program, model: LLMServer, settings: Any
-) -> None:
-    settings.LLM_TIMEOUT = 0.2
-    model.default = Answer({"content": "Too late."}, wait=True)
-    before = rows(program_a)
-    answer = dry_run(program_a)
-    assert answer.status_code == 200
-    assert answer.json()["live"]["reply"] == ""
-    assert "0.2 seconds" in answer.json()["live"]["problem"]
-    assert rows(program_a) == before
-    with tenant_scope(program_a.tenant.id):
-        assert [*ModelCall.objects.values_list("outcome", flat=True)] == ["failed"]

@@ -85,13 +85,6 @@ def test_handover_to_an_unsuitable_agent_is_refused(
         assert not Escalation.objects.exists()
 
 
-def test_a_person_cannot_answer_a_handover(program_a: Program, bert: Agent) -> None:
-    send_and_answer(program_a, "Hello")
-    case = hand(program_a, "bert").json()
-    answer = program_a.post(f"{case['url']}answer/", {"content": "I am here."})
-    assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:wrong-state")
-
-
 def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     program_a: Program, bert: Agent
 ) -> None:
