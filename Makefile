@@ -120,7 +120,7 @@ coverage: setup $(CHECKS) ## the tests of `make test` and `make long`, and what 
 messages: setup ## new texts of pages into konstruct/locale, and the files that Django reads; then translate what is empty
 	$(IN_TEST_HOME) $(BIN)/python -m tests.konstruct.admin.catalogues
 
-pictures: setup ## every page of the admin in a browser, into docs/images
+pictures: setup ## pages of the admin with a month of data, in a browser, into docs/images
 	mkdir -p docs/images
 	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) -m long tests/browser/test_pages.py
 

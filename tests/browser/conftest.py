@@ -26,7 +26,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities.channel_identities import identity_of
-from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionCursor
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.retention_rules import set_days
 from memory.facts import LongTermMemory
@@ -137,12 +137,9 @@ class Aurora:
 
     tenant: Tenant
     agent: Agent
-    failed: Message
     reply: Message
-    memory: Message
     fact: Any
     escalation: Escalation
-    identity: ChannelIdentity
 
     @property
     def host(self) -> str:
@@ -164,6 +161,14 @@ def demo_tenant(django_db_setup: None, django_db_blocker: Any) -> Iterator[Auror
         yield aurora
     with django_db_blocker.unblock():
         database.remove_committed_rows()
+
+
+@pytest.fixture
+def admin(demo_tenant: Aurora, visit: Visit) -> BrowserUser:
+    """The tenant's admin, logged in."""
+    visitor = visit(demo_tenant.host)
+    visitor.log_in("admin")
+    return visitor
 
 
 def _create_month() -> Aurora:
@@ -188,7 +193,7 @@ def _create_month() -> Aurora:
                 runs.extract(cursor.pk)
         # It takes effect a day later, unless it is cancelled.
         set_days(RetentionRule(agent_id=agent.pk), 14)
-        identity = identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim Novak")
+        identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim Novak")
         drain(tenant.id)
         question, *_ = [_send(agent, question["text"]) for question in history["questions"][:2]]
         drain(tenant.id)
@@ -199,14 +204,13 @@ def _create_month() -> Aurora:
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
         reply = Message.objects.get(in_reply_to=question)
-        memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         # Of another person: a corrected fact excludes its message from recall.
         _propose_facts(_send(agent, "I am allergic to clams and shellfish.", user="zoe"))
         escalation = Escalation.objects.get()
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
-    return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
+    return Aurora(tenant, agent, reply, fact, escalation)
 
 
 def _send(agent: Agent, text: str, *, user: str = USER, answered: bool = True) -> Message:

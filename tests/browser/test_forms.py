@@ -8,7 +8,7 @@ from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import Agent
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
-from tests.browser.conftest import PASSWORD, Aurora, Visit
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
 pytestmark = pytest.mark.long
 
@@ -28,9 +28,7 @@ def log_in_again(page: Page, username: str = "admin") -> None:
     expect(page.locator("#login-form")).to_have_count(0)
 
 
-def test_a_double_click_sends_a_form_once(demo_tenant: Aurora, visit: Visit) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_a_double_click_sends_a_form_once(demo_tenant: Aurora, admin: BrowserUser) -> None:
     page = admin.open("/admin/api/apikey/add/")
     posted: list[str] = []
     page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
@@ -42,11 +40,7 @@ def test_a_double_click_sends_a_form_once(demo_tenant: Aurora, visit: Visit) -> 
         assert ApiKey.objects.filter(name="clicked twice").count() == 1
 
 
-def test_a_button_says_that_it_works_and_is_usable_after_going_back(
-    demo_tenant: Aurora, visit: Visit
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_a_button_says_that_it_works_and_is_usable_after_going_back(admin: BrowserUser) -> None:
     page = admin.open("/admin/api/apikey/add/")
     page.get_by_label("Name").fill("slow")
     page.route("**/apikey/add/", lambda route: route.fulfill(status=204))  # stays on the page
@@ -60,10 +54,8 @@ def test_a_button_says_that_it_works_and_is_usable_after_going_back(
 
 
 def test_entries_outlive_the_session_on_the_page_of_a_row(
-    demo_tenant: Aurora, visit: Visit
+    demo_tenant: Aurora, admin: BrowserUser
 ) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
     address = f"/admin/orchestrator/agent/{demo_tenant.agent.pk}/change/"
     page = admin.open(address)
     page.get_by_label("Persona").fill("Typed for ten minutes.")
@@ -79,9 +71,7 @@ def test_entries_outlive_the_session_on_the_page_of_a_row(
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
 
 
-def test_entries_outlive_a_connection_error(demo_tenant: Aurora, visit: Visit) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_entries_outlive_a_connection_error(demo_tenant: Aurora, admin: BrowserUser) -> None:
     address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
     page = admin.open(address)
     page.get_by_label("Message", exact=True).fill("Sent without a network?")
@@ -105,9 +95,7 @@ def test_entries_outlive_a_connection_error(demo_tenant: Aurora, visit: Visit) -
     expect(answer).to_have_value("Sent to another address?")
 
 
-def test_a_form_with_a_slow_answer_stays_sent(demo_tenant: Aurora, visit: Visit) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_a_form_with_a_slow_answer_stays_sent(demo_tenant: Aurora, admin: BrowserUser) -> None:
     admin.page.clock.install()
     page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/try/")
     page.get_by_label("Message", exact=True).fill("Think for a minute.")
@@ -120,10 +108,8 @@ def test_a_form_with_a_slow_answer_stays_sent(demo_tenant: Aurora, visit: Visit)
 
 
 def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(
-    demo_tenant: Aurora, visit: Visit
+    demo_tenant: Aurora, admin: BrowserUser
 ) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
     page = admin.open(f"/admin/orchestrator/agent/{demo_tenant.agent.pk}/change/")
     page.get_by_label("Persona").fill("Talks like a sailor.")
     with page.context.expect_page() as opened:
@@ -141,9 +127,7 @@ def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(
         update_agent(agent, persona=demo_tenant.agent.persona)
 
 
-def test_facts_are_reviewed_by_the_keyboard(demo_tenant: Aurora, visit: Visit) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_facts_are_reviewed_by_the_keyboard(demo_tenant: Aurora, admin: BrowserUser) -> None:
     page = admin.open("/admin/facts/review/?user=zoe")
     fact = page.get_by_role("region", name="Proposed fact").locator(".k-review-fact")
     expect(fact).to_have_text("Sam eats no mussels.")

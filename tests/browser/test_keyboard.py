@@ -3,16 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Aurora, Visit
+from tests.browser.conftest import Aurora, BrowserUser, Visit
 
 pytestmark = pytest.mark.long
 
 
-def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
-    demo_tenant: Aurora, visit: Visit
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(admin: BrowserUser) -> None:
     page = admin.open("/admin/memory/memoryentry/")
 
     # The first Tab skips the menu.
@@ -68,9 +64,9 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     expect(filters).to_be_focused()
 
 
-def test_the_sources_of_a_reply_are_next_to_its_link(demo_tenant: Aurora, visit: Visit) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
+def test_the_sources_of_a_reply_are_next_to_its_link(
+    demo_tenant: Aurora, admin: BrowserUser
+) -> None:
     page = admin.open(f"/admin/conversations/{demo_tenant.reply.pk}/?why={demo_tenant.reply.pk}")
     page.locator("a[aria-current=true]", has_text="Why?").focus()
     page.keyboard.press("Tab")
