@@ -222,7 +222,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("escalation-answer-escalation", "POST"): Case(
         _answerable,
-        messages=17,
+        messages=18,
         body=lambda seed: {"content": "It is on its way."},
     ),
     ("escalation-resolve-escalation", "POST"): Case(
@@ -452,7 +452,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("webhook-delivery-retry", "POST"): Case(
         lambda seed: f"{V1}webhook-deliveries/{seed.delivery}/retry/", messages=6
     ),
-    ("window", "GET"): Case(at("windows/", **OF_MARIA), messages=5),
+    ("window", "GET"): Case(at("windows/", **OF_MARIA), messages=6),
     ("window", "DELETE"): Case(at("windows/", **OF_MARIA), messages=5),
     **mem0_routes.CASES,
 }

@@ -78,6 +78,7 @@ def test_usage_of_models_is_summed(program_a: Program) -> None:
         "agent": program_a.agent.name,
         "agent_id": str(program_a.agent.id),
         "purpose": "extraction",
+        "language_model": "",
         "model": "gpt-0",
         "calls": 2,
         "failed": 0,
