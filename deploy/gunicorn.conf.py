@@ -12,11 +12,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from konstruct.processes import (
-    bind_to_parent,
-    return_freed_memory,
-    share_malloc_heaps,
-)
+from konstruct.processes import bind_to_parent, return_freed_memory, share_malloc_heaps
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 # gunicorn's first lines, too, have the form of LOG_FORMAT.

@@ -6,13 +6,7 @@ from typing import ClassVar, Final
 
 from django.apps import AppConfig
 
-from tenants.personal_data import (
-    Declaration,
-    Export,
-    Merge,
-    NoPersonalData,
-    PersonalData,
-)
+from tenants.personal_data import Declaration, Export, Merge, NoPersonalData, PersonalData
 
 _OF_SESSIONS: Final = "thread_id = ANY(%(sessions)s)"
 # For a person: threads without another speaker. For a tenant: all threads.

@@ -8,13 +8,7 @@ from typing import Any
 
 from celery import Celery, Task
 from celery.beat import Scheduler as CeleryScheduler
-from celery.signals import (
-    beat_init,
-    task_postrun,
-    task_prerun,
-    worker_init,
-    worker_shutting_down,
-)
+from celery.signals import beat_init, task_postrun, task_prerun, worker_init, worker_shutting_down
 from kombu.transport import TRANSPORT_ALIASES, redis as kombu_redis
 from redis.exceptions import ConnectionError as BrokerDown, ResponseError
 from structlog.contextvars import bind_contextvars, reset_contextvars

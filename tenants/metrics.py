@@ -26,13 +26,7 @@ if settings.METRICS_DIR:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(settings.METRICS_DIR)
 
 import psutil
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    multiprocess,
-    values,
-)
+from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess, values
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 

@@ -16,12 +16,7 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.fleet.by_the_hundred import (
-    DATABASE,
-    DATABASE_OF_FEW,
-    fleet_databases,
-    make_tenants,
-)
+from benchmarks.fleet.by_the_hundred import DATABASE, DATABASE_OF_FEW, fleet_databases, make_tenants
 from benchmarks.fleet.serving import environment_of
 from benchmarks.serving.today import milliseconds
 from benchmarks.tools.throwaway import manage, set_up

@@ -19,13 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.load.deployment import (
-    THREE_WORKERS,
-    UNLIMITED,
-    Layout,
-    LoadDeployment,
-    SlowEcho,
-)
+from benchmarks.load.deployment import THREE_WORKERS, UNLIMITED, Layout, LoadDeployment, SlowEcho
 from benchmarks.load.traffic import SLUGS, Run, prepare, traffic
 
 # Below the capacity of this machine, so that clients reach the limits.

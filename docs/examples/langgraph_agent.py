@@ -24,12 +24,7 @@ from konstruct.orchestrator.agents import find_agent  # noqa: E402
 from konstruct.orchestrator.builder import date_clause, system_prompt_with  # noqa: E402
 from konstruct.orchestrator.models import Agent  # noqa: E402
 from konstruct.orchestrator.runner import run_agent  # noqa: E402
-from memory.context import (  # noqa: E402
-    ContextManager,
-    LongTermMemory,
-    SessionStore,
-    WorkingContextCompiler,
-)
+from memory.context import ContextManager, LongTermMemory, SessionStore, WorkingContextCompiler  # noqa: E402
 from memory.context.working import chat_messages  # noqa: E402
 from memory.conversations.transcript import record_message  # noqa: E402
 from memory.indexing.embedding_jobs import drain  # noqa: E402

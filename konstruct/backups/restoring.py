@@ -54,12 +54,7 @@ from tenants.postgres_tools import (
 )
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
-from tenants.schemas.provisioning import (
-    clear_tenant_cache,
-    default_domain,
-    register,
-    wake_jobs,
-)
+from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register, wake_jobs
 from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 

@@ -34,22 +34,11 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import ErasureRequest, MessageErasure
-from tenants.context import (
-    fetch_column,
-    public_scope,
-    release_connections,
-    required_tenant_id,
-)
+from tenants.context import fetch_column, public_scope, release_connections, required_tenant_id
 from tenants.limits.quotas import Quota
 from tenants.models import Domain, Job
 from tenants.outbox.events import send_earlier
-from tenants.outbox.models import (
-    EventDelivery,
-    EventType,
-    OutboxEvent,
-    Subscription,
-    Target,
-)
+from tenants.outbox.models import EventDelivery, EventType, OutboxEvent, Subscription, Target
 
 logger = logging.getLogger(__name__)
 

@@ -8,15 +8,7 @@ from django.urls import reverse_lazy
 
 from konstruct import __version__
 from konstruct.settings.deployment import BASE_DIR, CHANNEL_TOKEN_KEYS, PLAIN_HTTP, PRODUCTION
-from konstruct.settings.environment import (
-    choice,
-    class_names,
-    flag,
-    names,
-    number,
-    price,
-    text,
-)
+from konstruct.settings.environment import choice, class_names, flag, names, number, price, text
 
 # unfold must come before django_tenants (its admin templates would win otherwise), and tenants
 # too: its commands replace those of the same name.

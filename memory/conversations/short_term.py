@@ -18,13 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.window_store import (
-    Conversation,
-    Turn,
-    TurnPosition,
-    Window,
-    decode_all,
-)
+from memory.conversations.window_store import Conversation, Turn, TurnPosition, Window, decode_all
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import WindowClear

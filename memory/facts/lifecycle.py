@@ -28,13 +28,7 @@ from memory.exceptions import (
 )
 from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.facts.search import check_entry
-from memory.facts.versions import (
-    MAX_ATTEMPTS,
-    insert,
-    keep_version,
-    same_scope,
-    write_attributes,
-)
+from memory.facts.versions import MAX_ATTEMPTS, insert, keep_version, same_scope, write_attributes
 from memory.fields import digest
 from memory.models.conversations import Message
 from memory.models.fact_querysets import MemoryEntryQuerySet

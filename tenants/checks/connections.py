@@ -10,13 +10,7 @@ from contextlib import closing
 from typing import Any, Final, NoReturn, cast
 from uuid import uuid4
 
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    DatabaseError,
-    InterfaceError,
-    OperationalError,
-    connections,
-)
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.signals import connection_created
 
 from tenants import transaction

@@ -8,11 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
-from tenants.checks.connections import (
-    require_writable,
-    unsafe_pooler_reason,
-    unsafe_role_reason,
-)
+from tenants.checks.connections import require_writable, unsafe_pooler_reason, unsafe_role_reason
 from tenants.checks.privileges import (
     excess_privileges,
     missing_privileges,

@@ -17,12 +17,7 @@ from weakref import ref
 import django.db.backends.postgresql.base  # noqa: F401  (Django 6.1: base before introspection)
 import psycopg
 from django.conf import settings
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    InterfaceError,
-    ProgrammingError,
-    connections,
-)
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, ProgrammingError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations

@@ -22,13 +22,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import (
-    current_server,
-    execute,
-    fetch_column,
-    server_scope,
-    tenant_connection,
-)
+from tenants.context import current_server, execute, fetch_column, server_scope, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant

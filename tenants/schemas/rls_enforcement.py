@@ -18,13 +18,7 @@ from django.db import transaction
 
 from tenants.context import fetch_column
 from tenants.exceptions import UnprotectedSchema
-from tenants.operations import (
-    CHECK,
-    POLICY,
-    add_tenant_column_sql,
-    check_tenant_sql,
-    protect_sql,
-)
+from tenants.operations import CHECK, POLICY, add_tenant_column_sql, check_tenant_sql, protect_sql
 from tenants.roles import APP_ROLE
 
 # Replacing a policy takes no time once its table is not locked.

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
-from django.core.management import (
-    call_command,
-    get_commands,
-)
+from django.core.management import call_command, get_commands
 from django.db import DatabaseError
 
 from konstruct.api.models import ApiKey

@@ -9,10 +9,7 @@ import pytest
 from memory import long_term
 from memory.embedding.embedder import model_version
 from memory.exceptions import InvalidArgument
-from memory.long_term import (
-    retrieve_relevant,
-    store_embedding,
-)
+from memory.long_term import retrieve_relevant, store_embedding
 from memory.models import ConversationEmbedding
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import TenantPinned

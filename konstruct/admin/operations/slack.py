@@ -13,11 +13,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import (
-    AuditedAdmin,
-    AuditedReadOnlyAdmin,
-    log_row_access,
-)
+from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, log_row_access
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.channels.models import SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.slack import installations

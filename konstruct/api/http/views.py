@@ -24,16 +24,8 @@ from rest_framework.viewsets import GenericViewSet
 
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import Caller, caller_of
-from konstruct.api.http.access_log import (
-    READ_ACTIONS,
-    EntryValues,
-    record_refusal,
-    record_request,
-)
-from konstruct.api.http.bodies import (
-    unique_parameters,
-    validate_query,
-)
+from konstruct.api.http.access_log import READ_ACTIONS, EntryValues, record_refusal, record_request
+from konstruct.api.http.bodies import unique_parameters, validate_query
 from konstruct.api.http.operations import Operation, operation as operation
 from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal

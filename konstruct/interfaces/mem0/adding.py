@@ -13,10 +13,7 @@ from django.utils import timezone
 from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator.exceptions import (
-    ExtractionFailed,
-    ExtractionLimitReached,
-)
+from konstruct.orchestrator.exceptions import ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.extraction.checks import AcceptedCandidate
 from konstruct.orchestrator.language_models import has_language_model

@@ -31,11 +31,7 @@ from konstruct.interfaces.mem0.adding import (
 )
 from konstruct.interfaces.mem0.base import Mem0View, client_operation
 from konstruct.interfaces.mem0.filters import memories_of, named_users, require_entity
-from konstruct.interfaces.mem0.serializers import (
-    history_documents,
-    memory_documents,
-    with_ignored,
-)
+from konstruct.interfaces.mem0.serializers import history_documents, memory_documents, with_ignored
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.strict_json import NotStrictJSON, read_json

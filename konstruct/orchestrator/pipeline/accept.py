@@ -16,13 +16,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from konstruct.orchestrator import exceptions, replies, tool_calls, usage
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import (
-    Agent,
-    AnswerOptions,
-    Escalation,
-    PendingReply,
-    ToolCall,
-)
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces

@@ -12,14 +12,7 @@ import apsw
 import numpy as np
 from psycopg import IsolationLevel
 
-from konstruct.privacy.archive.manifest import (
-    FORMAT,
-    TABLES,
-    Manifest,
-    digest_of,
-    kinds,
-    rows_of,
-)
+from konstruct.privacy.archive.manifest import FORMAT, TABLES, Manifest, digest_of, kinds, rows_of
 from memory.archive import SQLiteManager, VectorStore
 from memory.embedding.embedder import model_version
 from tenants import transaction

@@ -6,11 +6,7 @@ from django.core.management.base import CommandParser
 
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.cache_file import rewrite_cache_file
-from tenants.management.base import (
-    KonstructCommand,
-    require_confirmation,
-    tenant_of,
-)
+from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 from tenants.schemas import provisioning
 
 

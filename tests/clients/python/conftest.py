@@ -6,12 +6,7 @@ import pytest
 from konstruct_client import AsyncClient
 
 from konstruct.api.auth.keys import issue_key
-from tests.konstruct.conftest import (  # noqa: F401  (fixtures)
-    Program,
-    make_program,
-    program_a,
-    program_b,
-)
+from tests.konstruct.conftest import Program, make_program, program_a, program_b  # noqa: F401  (fixtures)
 
 
 @pytest.fixture

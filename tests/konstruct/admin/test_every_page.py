@@ -18,13 +18,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from konstruct.orchestrator.models import Escalation
 from konstruct.urls import public, tenant
-from memory.models import (
-    ConversationEmbedding,
-    Message,
-    RecallEvent,
-    Scope,
-    WindowClear,
-)
+from memory.models import ConversationEmbedding, Message, RecallEvent, Scope, WindowClear
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure

@@ -26,13 +26,7 @@ from memory.models import Message
 from tenants.admin import exports
 from tenants.admin.exports import KEPT, MAX_EXPORTS
 from tenants.audit.access_log import Actor
-from tenants.audit.models import (
-    EXPORTS,
-    ActorKind,
-    ListExport,
-    ListExportPart,
-    RetentionRule,
-)
+from tenants.audit.models import EXPORTS, ActorKind, ListExport, ListExportPart, RetentionRule
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.admin.exporting import add_messages, download, request_export, write

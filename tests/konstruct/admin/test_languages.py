@@ -8,13 +8,7 @@ from django.conf import settings
 from django.test import Client
 
 from tenants.models import Tenant
-from tests.konstruct.admin.catalogues import (
-    LANGUAGES,
-    LOCALE,
-    ROOT,
-    catalogue,
-    marked_texts,
-)
+from tests.konstruct.admin.catalogues import LANGUAGES, LOCALE, ROOT, catalogue, marked_texts
 from tests.konstruct.conftest import Browser, Program
 
 PLACEHOLDER = re.compile(r"%\(\w+\)[sr]|\{\w*\}|%%|</?\w[^>]*>")

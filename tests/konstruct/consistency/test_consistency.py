@@ -8,13 +8,7 @@ from django.core.management import CommandError, call_command
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery import queue as deliveries
-from konstruct.consistency import (
-    LOST,
-    NO_JOB,
-    NO_QUOTE,
-    NOT_EMBEDDED,
-    verify,
-)
+from konstruct.consistency import LOST, NO_JOB, NO_QUOTE, NOT_EMBEDDED, verify
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
@@ -22,16 +16,10 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from memory.conversations.short_term import (
-    append_message,
-)
+from memory.conversations.short_term import append_message
 from memory.facts import SYSTEM, LongTermMemory, Quote, embed_facts, record_candidate
 from memory.indexing import embedding_jobs
-from memory.models import (
-    MemoryEntry,
-    Message,
-    PendingEmbedding,
-)
+from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, RetentionRule

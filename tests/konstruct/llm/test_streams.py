@@ -8,12 +8,7 @@ from hypothesis import given, strategies as st
 
 from konstruct.llm import client, transport
 from konstruct.llm.client import HttpLanguageModel
-from konstruct.llm.completions import (
-    Completion,
-    CompletionRequest,
-    StreamedAnswer,
-    read_completion,
-)
+from konstruct.llm.completions import Completion, CompletionRequest, StreamedAnswer, read_completion
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from tests.servers.llm import Answer, LLMServer, streamed
 

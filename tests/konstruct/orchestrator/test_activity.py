@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.activity import BUCKET_LIMITS, Day, activity, recount
-from konstruct.orchestrator.models import (
-    DailyActivity,
-    Escalation,
-)
+from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, SendMessage

@@ -6,11 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import IntegrityError, ProgrammingError
 
-from konstruct.orchestrator.agents import (
-    create_agent,
-    find_agent,
-    update_agent,
-)
+from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent, AgentVersion
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights

@@ -16,11 +16,7 @@ from konstruct.orchestrator import runner
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.dry_runs import LanguageModelTest, measure_language_model
-from konstruct.orchestrator.exceptions import (
-    AgentInvalid,
-    LanguageModelInvalid,
-    WrongState,
-)
+from konstruct.orchestrator.exceptions import AgentInvalid, LanguageModelInvalid, WrongState
 from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.language_models import (
     LIMIT_REACHED,

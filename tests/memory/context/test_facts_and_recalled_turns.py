@@ -7,12 +7,7 @@ from uuid import UUID
 import pytest
 
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
-from memory.context import (
-    ContextManager,
-    LongTermMemory,
-    SessionStore,
-    WorkingContextCompiler,
-)
+from memory.context import ContextManager, LongTermMemory, SessionStore, WorkingContextCompiler
 from memory.conversations import short_term
 from memory.exceptions import InvalidArgument
 from memory.indexing.embedding_jobs import drain

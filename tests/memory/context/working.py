@@ -3,11 +3,7 @@
 from typing import Any
 
 from memory.context import tokens
-from memory.context.working import (
-    MESSAGE_OVERHEAD_TOKENS,
-    REPLY_OVERHEAD_TOKENS,
-    chat_messages,
-)
+from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS, chat_messages
 
 
 def turns(count: int, text: str = "turn {}") -> list[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from uuid import UUID
 
-from memory.conversations.short_term import (
-    get_recent_messages,
-)
+from memory.conversations.short_term import get_recent_messages
 from tenants.redis_keys import memory_short_key
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")

@@ -24,13 +24,7 @@ from memory.facts import (
     retract,
 )
 from memory.indexing.service import index_messages
-from memory.models import (
-    AuthorKind,
-    FactKind,
-    MemoryEntry,
-    Message,
-    RecallExclusion,
-)
+from memory.models import AuthorKind, FactKind, MemoryEntry, Message, RecallExclusion
 from memory.recall import recall
 from tenants import transaction
 from tenants.audit.models import AccessEvent

@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from memory.exceptions import InvalidArgument
-from memory.models.attributes import (
-    metadata_values,
-    parse_filters,
-)
+from memory.models.attributes import metadata_values, parse_filters
 
 
 @pytest.mark.parametrize(

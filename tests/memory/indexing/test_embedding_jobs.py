@@ -12,11 +12,7 @@ from memory.embedding import embedder
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import DrainResult, drain
 from memory.indexing.service import index_messages
-from memory.models import (
-    ConversationEmbedding,
-    IndexedMessage,
-    Posting,
-)
+from memory.models import ConversationEmbedding, IndexedMessage, Posting
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tests.memory.pending import sentence, stored, waiting

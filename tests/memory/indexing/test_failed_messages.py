@@ -11,11 +11,7 @@ from django.utils import timezone
 from memory.conversations.transcript import EMBEDDINGS
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import DrainResult, drain, retry_now
-from memory.models import (
-    IndexedMessage,
-    Message,
-    Posting,
-)
+from memory.models import IndexedMessage, Message, Posting
 from tenants.context import tenant_scope
 from tests.jobs import claimable
 from tests.memory.pending import make_due, sentence, stored, waiting

@@ -7,13 +7,7 @@ from django.apps import apps
 from django.db import ProgrammingError
 from psycopg.errors import InsufficientPrivilege
 
-from memory.models import (
-    ConversationEmbedding,
-    Message,
-    PendingEmbedding,
-    Scope,
-    WindowClear,
-)
+from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope, WindowClear
 from tenants import transaction
 from tenants.context import connection, current_server, tenant_scope
 from tests.memory.recall_traces import store_trace

@@ -12,14 +12,7 @@ from django.db.models import Max, QuerySet
 from django.test import Client
 
 from tenants import transaction
-from tenants.audit.changes import (
-    NO_STATE,
-    RowState,
-    abridge,
-    differences,
-    is_secret,
-    row_state,
-)
+from tenants.audit.changes import NO_STATE, RowState, abridge, differences, is_secret, row_state
 from tenants.audit.operator_log import operator_name, record_command
 from tenants.context import connection, tenant_scope
 from tenants.models import OperatorEvent, Tenant

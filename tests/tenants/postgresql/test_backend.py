@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import (
-    DatabaseError,
-    OperationalError,
-    ProgrammingError,
-    connection,
-    transaction,
-)
+from django.db import DatabaseError, OperationalError, ProgrammingError, connection, transaction
 from django_tenants.utils import schema_context
 
 from memory.models import Message

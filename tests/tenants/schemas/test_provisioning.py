@@ -12,12 +12,7 @@ from django.db import IntegrityError
 from django_redis import get_redis_connection
 
 from tenants.context import connection, tenant_scope
-from tenants.exceptions import (
-    InvalidTenant,
-    ProvisioningFailed,
-    TenantNotServing,
-    UnknownTenant,
-)
+from tenants.exceptions import InvalidTenant, ProvisioningFailed, TenantNotServing, UnknownTenant
 from tenants.jobs import JobKind
 from tenants.locking import poll
 from tenants.models import Domain, Tenant

@@ -9,10 +9,7 @@ from konstruct_client.client import Client
 from konstruct_client.errors import Problem
 
 with extra("anthropic"):
-    from anthropic.lib.tools import (  # type: ignore[import-not-found]
-        BetaAbstractMemoryTool,
-        ToolError,
-    )
+    from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError  # type: ignore[import-not-found]
 
 
 class KonstructMemoryTool(BetaAbstractMemoryTool):  # type: ignore[misc]

@@ -11,29 +11,11 @@ import httpx
 from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
-from konstruct_client.resources.agents import (
-    Agents,
-    Context,
-    LanguageModels,
-    Questions,
-    Sessions,
-)
+from konstruct_client.resources.agents import Agents, Context, LanguageModels, Questions, Sessions
 from konstruct_client.resources.coding_agents import ClaudeCode, MemoryTool
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
-from konstruct_client.resources.messages import (
-    Conversations,
-    Imports,
-    Memories,
-    Messages,
-    Windows,
-)
-from konstruct_client.resources.people import (
-    Erasures,
-    Escalations,
-    Identities,
-    ToolCalls,
-    Users,
-)
+from konstruct_client.resources.messages import Conversations, Imports, Memories, Messages, Windows
+from konstruct_client.resources.people import Erasures, Escalations, Identities, ToolCalls, Users
 from konstruct_client.resources.webhooks import ApiKeys, Events, WebhookDeliveries, Webhooks
 
 

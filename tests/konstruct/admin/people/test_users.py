@@ -7,11 +7,7 @@ import pytest
 from django.test import Client
 
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.person_export import (
-    NOT_EXPORTED,
-    exported_models,
-    part_name,
-)
+from konstruct.orchestrator.identities.person_export import NOT_EXPORTED, exported_models, part_name
 from konstruct.privacy import jobs
 from memory.conversations.short_term import append_message
 from memory.facts.exclusions import exclude_from_recall

@@ -11,12 +11,7 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
-from konstruct.channels.webhooks import (
-    create_webhook,
-    reencrypt_secrets,
-    rotate_secret,
-    send_again,
-)
+from konstruct.channels.webhooks import create_webhook, reencrypt_secrets, rotate_secret, send_again
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation

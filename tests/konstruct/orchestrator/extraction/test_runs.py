@@ -25,14 +25,7 @@ from konstruct.orchestrator.models import (
 from memory import facts
 from memory.conversations.transcript import record_message
 from memory.facts import Author
-from memory.models import (
-    AuthorKind,
-    FactEvent,
-    FactEvidence,
-    FactState,
-    MemoryEntry,
-    Message,
-)
+from memory.models import AuthorKind, FactEvent, FactEvidence, FactState, MemoryEntry, Message
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program

@@ -12,11 +12,7 @@ from konstruct.orchestrator.exceptions import (
     WrongState,
 )
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.escalations import (
-    OpenedBy,
-    Outcome,
-    Thread,
-)
+from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
 from memory.context.chat import date_prefix

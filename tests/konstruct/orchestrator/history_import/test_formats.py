@@ -12,11 +12,7 @@ import pytest
 
 from konstruct.orchestrator.exceptions import ImportRefused
 from konstruct.orchestrator.history_import.files import Line, Problem, Row, Source
-from konstruct.orchestrator.history_import.importing import (
-    Options,
-    _parse as parse,
-    recognize,
-)
+from konstruct.orchestrator.history_import.importing import Options, _parse as parse, recognize
 
 EXPORTS = Path(__file__).parent / "exports"
 ANDROID = "WhatsApp-Chat mit Maria.txt"

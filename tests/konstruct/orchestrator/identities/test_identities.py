@@ -7,12 +7,7 @@ from django.db import connections
 
 from konstruct.orchestrator.exceptions import NothingToLink
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.channel_identities import (
-    identity_of,
-    link,
-    unlink,
-    user_of,
-)
+from konstruct.orchestrator.identities.channel_identities import identity_of, link, unlink, user_of
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope

@@ -24,13 +24,7 @@ from tenants.audit.people import Person, PersonBeingErased
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
-from tests.konstruct.channels.conftest import (  # noqa: F401
-    answer_all,
-    connected,
-    post,
-    slack,
-    take_in_all,
-)
+from tests.konstruct.channels.conftest import answer_all, connected, post, slack, take_in_all  # noqa: F401
 from tests.konstruct.conftest import Post, Program, SendMessage
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.orchestrator.extraction.conftest import fact

@@ -12,13 +12,7 @@ from konstruct.api.models import KeyScope
 from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.models import (
-    Agent,
-    AnswerOptions,
-    Escalation,
-    ExtractionRun,
-    ModelCall,
-)
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun, ModelCall
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out

@@ -19,13 +19,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
-from konstruct.orchestrator.models import (
-    Agent,
-    AnswerOptions,
-    Escalation,
-    PendingReply,
-    ToolCall,
-)
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
 from konstruct.privacy.archive import export_memory

@@ -10,9 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-)
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import merge
 from konstruct.privacy.archive import export_memory, import_memory

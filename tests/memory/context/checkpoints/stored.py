@@ -6,10 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.conformance.test_utils import (
-    generate_config,
-    generate_metadata,
-)
+from langgraph.checkpoint.conformance.test_utils import generate_config, generate_metadata
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg import Cursor
 from psycopg.rows import DictRow
