@@ -17,6 +17,7 @@ from tenants.context import current_tenant_id
 _READ: Final = frozenset(
     {
         "memory.view_message",
+        "memory.view_conversation",
         "memory.view_conversationembedding",
         "memory.view_conversationitem",
         "memory.view_pendingembedding",
