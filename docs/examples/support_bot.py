@@ -11,6 +11,7 @@ the person.
 
 import json
 import os
+import signal
 import sys
 import threading
 import urllib.error
@@ -107,7 +108,8 @@ class Desk:
 
 
 def desk(url: str) -> None:
-    """Serve the webhook at this URL, until Ctrl-C."""
+    """Serve the webhook at this URL, until Ctrl-C or SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     team = Desk(url)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
 """Files of Anthropic's memory tool: facts of an agent about a user, with the path as external id.
 
-The answers and errors are those that the documentation of `memory_20250818` gives. Each change
+The answers and errors are those that the documentation of memory_20250818 gives. Each change
 keeps the former text as a version. A deleted file is a retracted fact, which can be restored.
 """
 

@@ -68,7 +68,7 @@ def test_all_about_a_person(demo_tenant: Aurora, visit: Visit) -> None:
     with clicks(page, 2):
         find_person(page, "Peeters")
         expect(page.get_by_text("Lea Peeters", exact=True).first).to_be_visible()
-        for part in ("Waiting", "Facts", "Timeline", "Latest conversations"):
+        for part in ("Facts", "Timeline", "Latest conversations"):
             expect(page.get_by_role("heading", name=part, exact=True)).to_be_visible()
         expect(page.get_by_text("Lea Peeters lives in Antwerp.").first).to_be_visible()
 

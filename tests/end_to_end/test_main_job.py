@@ -1,7 +1,6 @@
 """The main job: a message is answered with the agent's memory."""
 
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -168,4 +167,4 @@ def test_a_person_behind_another_program_answers_the_user(deployment: Deployment
                 said = second.communicate(timeout=120)[0]
             assert said == "Eva: I have found it.\n"
         finally:
-            desk.send_signal(signal.SIGINT)
+            desk.terminate()

@@ -9,6 +9,9 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from konstruct.consistency import Finding, Report, verify
+from memory.embedding.embedder import model_version
+from memory.indexing.service import without_vectors
+from memory.models import MemoryEntry
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
@@ -52,6 +55,7 @@ class Command(KonstructCommand):
             reports.append(report)
             if not options["json"]:
                 self._show(report)
+                self._show_vectors(tenant)
         if options["json"]:
             self.stdout.write(json.dumps([*map(asdict, reports)], indent=2))
         if wrong := sum(len(report.findings) for report in reports):
@@ -69,6 +73,17 @@ class Command(KonstructCommand):
         )
         self._list("repaired", report.repaired)
         self._list("wrong", report.findings)
+
+    def _show_vectors(self, tenant: Tenant) -> None:
+        """Print what `reembed` has left to do."""
+        version = model_version()
+        with tenant_scope(tenant.id):
+            messages = without_vectors(version).count()
+            facts = MemoryEntry.objects.exclude(embedding_model=version).count()
+        if messages or facts:
+            self.stdout.write(
+                f"  without a vector of {version}: {messages} messages, {facts} facts: run reembed"
+            )
 
     def _list(self, heading: str, findings: list[Finding]) -> None:
         for kind, number in Counter(finding.kind for finding in findings).items():

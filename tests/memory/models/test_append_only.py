@@ -18,6 +18,7 @@ CHANGEABLE = {
     *("memory_pendingembedding", "memory_memoryentry", "memory_memoryattribute"),
     "memory_conversationitem",  # which the framework takes back that has added it
     *("memory_factevidence", "memory_factevent"),  # which are deleted with their fact
+    "memory_conversation",  # titles and metadata
     "memory_recallexclusion",  # which is removed when the correction is undone
 }
 

@@ -16,6 +16,7 @@ from memory.conversations.transcript import record_message
 from memory.facts import SYSTEM, exclude_from_recall
 from memory.indexing.embedding_jobs import EMBEDDINGS
 from memory.models import (
+    Conversation,
     IndexedMessage,
     MemoryAttribute,
     Message,
@@ -63,6 +64,8 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
         with tenant_scope(program.tenant.id):
             message = Message.objects.filter(content__contains="Lisbon").earliest("number")
             exclude_from_recall(message, author=SYSTEM)
+            thread = {"user_id": message.user_id, "thread_id": message.thread_id}
+            Conversation.objects.create(agent_id=message.agent_id, **thread, title="A visit")
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
         page = admin.get(changelist(model))

@@ -72,7 +72,7 @@ CASES = {
     "list": Case(tool("list", agent=ada, user_id=vera), messages=5, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
-        messages=18,
+        messages=19,
         action="edit",
     ),
     "forget": Case(tool("forget", id=fact), messages=11, action="delete"),
