@@ -12,7 +12,7 @@ MAX_LINES = 1_000
 
 
 async def import_all(
-    konstruct: AsyncClient, lines: Sequence[Mapping[str, Any]], **whose: str
+    konstruct: AsyncClient, lines: Sequence[Mapping[str, Any]], **whose: Any
 ) -> None:
     """Import messages, batch by batch.
 
