@@ -228,7 +228,7 @@ def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
     if change.content is not None:
         # The evidence belongs to the old content; the new one is the caller's.
         FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
-        entry.kind, entry.confidence = FactKind.ENTERED, None
+        entry.kind = FactKind.ENTERED
     change.apply(entry)
     entry.valid_from = valid_from
     entry.updated_at = now

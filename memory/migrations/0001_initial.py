@@ -929,12 +929,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "confidence",
-                    fields.RealField(
-                        blank=True, help_text="Confidence of the language model, 0 to 1.", null=True
-                    ),
-                ),
-                (
                     "is_multi_valued",
                     models.BooleanField(
                         db_default=True,

@@ -12,7 +12,7 @@ from pgvector.django import HnswIndex, VectorField
 
 from memory.arguments import content_argument
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.fields import DigestField, IdentityField, RealField
+from memory.fields import DigestField, IdentityField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import fields
@@ -165,9 +165,6 @@ class MemoryEntry(TenantModel):
     replaces = fields.optional_id(
         editable=False,
         help_text="The fact that this one supersedes, or would supersede if it is confirmed.",
-    )
-    confidence = RealField(
-        null=True, blank=True, help_text="Confidence of the language model, 0 to 1."
     )
     review_reason = fields.optional_text(
         help_text="Why a person must review it, such as conflict or health."

@@ -1,4 +1,4 @@
--- 52de1fe56396b826e2c18ffda62a669d admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- 6e45f13e638987bceacaa0676251b4f4 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -832,7 +832,6 @@ CREATE TABLE __schema__.memory_memoryentry (
     supersedes uuid,
     version_of uuid,
     asserter text DEFAULT ''::text NOT NULL,
-    confidence real,
     is_multi_valued boolean DEFAULT true NOT NULL,
     kind text DEFAULT 'entered'::text NOT NULL,
     learned_at timestamp with time zone,
@@ -872,7 +871,6 @@ COMMENT ON COLUMN __schema__.memory_memoryentry.expires_at IS 'Searches do not f
 COMMENT ON COLUMN __schema__.memory_memoryentry.supersedes IS 'The version that this one replaced.';
 COMMENT ON COLUMN __schema__.memory_memoryentry.version_of IS 'The current entry of this old version.';
 COMMENT ON COLUMN __schema__.memory_memoryentry.asserter IS 'Name of the person who stated it.';
-COMMENT ON COLUMN __schema__.memory_memoryentry.confidence IS 'Confidence of the language model, 0 to 1.';
 COMMENT ON COLUMN __schema__.memory_memoryentry.is_multi_valued IS 'Whether several values of the slot can be valid at once.';
 COMMENT ON COLUMN __schema__.memory_memoryentry.kind IS 'Whether it was stated in a message, concluded, or entered.';
 COMMENT ON COLUMN __schema__.memory_memoryentry.learned_at IS 'When the earliest message of its evidence was sent. Empty: when it was stored.';

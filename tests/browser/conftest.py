@@ -236,7 +236,7 @@ def _propose_facts(message: Message) -> None:
     propose(message, "allergic", "Sam eats no mussels.", value="mussels", **home)
     # A change of a fact excludes the words of its evidence from recall: each has other words.
     for words, content in (("I am", "Sam reacts to seafood."), ("allergic", "Sam is ill.")):
-        propose(message, words, content, slot="health", confidence=0.62)
+        propose(message, words, content, slot="health")
 
 
 def _know(tenant: Tenant, agent: Agent, content: str) -> Any:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 93380a1c7f010c9a27db1cf24e85ffe9ce1df88404e7d3d15a5329e4e1c11c0d
+// Written by `make typescript` from docs/openapi.yaml, sha256 918348ef1ebaa27ada75c3b765018dc8fa9adab0f4346caa939d2f2a3dbcb8aa
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1901,7 +1901,7 @@ export interface components {
              * @description Which extracted facts a person confirms before agents use them.
              *
              *     * `none` - none: use all facts at once
-             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics, low confidence
+             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
@@ -2026,7 +2026,7 @@ export interface components {
              * @description Which extracted facts a person confirms before agents use them.
              *
              *     * `none` - none: use all facts at once
-             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics, low confidence
+             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
@@ -3269,11 +3269,6 @@ export interface components {
              * @description The fact that this one supersedes, or would supersede if it is confirmed.
              */
             replaces: string | null;
-            /**
-             * Format: double
-             * @description Confidence of the language model, 0 to 1.
-             */
-            confidence: number | null;
             /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
@@ -3469,11 +3464,6 @@ export interface components {
              * @description The fact that this one supersedes, or would supersede if it is confirmed.
              */
             replaces: string | null;
-            /**
-             * Format: double
-             * @description Confidence of the language model, 0 to 1.
-             */
-            confidence: number | null;
             /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
@@ -3507,7 +3497,7 @@ export interface components {
         };
         /**
          * @description * `none` - none: use all facts at once
-         *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics, low confidence
+         *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
          *     * `all` - all
          * @enum {string}
          */
@@ -3714,11 +3704,6 @@ export interface components {
              * @description The fact that this one supersedes, or would supersede if it is confirmed.
              */
             replaces: string | null;
-            /**
-             * Format: double
-             * @description Confidence of the language model, 0 to 1.
-             */
-            confidence: number | null;
             /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
@@ -4755,7 +4740,7 @@ export interface components {
              * @description Which extracted facts a person confirms before agents use them.
              *
              *     * `none` - none: use all facts at once
-             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics, low confidence
+             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
@@ -5734,11 +5719,6 @@ export interface components {
              * @description The fact that this one supersedes, or would supersede if it is confirmed.
              */
             replaces: string | null;
-            /**
-             * Format: double
-             * @description Confidence of the language model, 0 to 1.
-             */
-            confidence: number | null;
             /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**

@@ -407,7 +407,7 @@ class Migration(migrations.Migration):
                             ("none", "none: use all facts at once"),
                             (
                                 "doubtful",
-                                "doubtful: conflicts, conclusions, sensitive topics, low confidence",
+                                "doubtful: conflicts, conclusions, sensitive topics",
                             ),
                             ("all", "all"),
                         ],

@@ -116,7 +116,7 @@ class FactReview(models.TextChoices):
     """Which extracted facts wait for a person's review."""
 
     NONE = "none", "none: use all facts at once"
-    DOUBTFUL = "doubtful", "doubtful: conflicts, conclusions, sensitive topics, low confidence"
+    DOUBTFUL = "doubtful", "doubtful: conflicts, conclusions, sensitive topics"
     ALL = "all", "all"
 
 

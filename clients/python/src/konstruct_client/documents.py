@@ -877,8 +877,6 @@ class Fact(TypedDict):
     """When it was retracted."""
     replaces: str | None
     """The fact that this one supersedes, or would supersede if it is confirmed."""
-    confidence: float | None
-    """Confidence of the language model, 0 to 1."""
     review_reason: str
     """Why a person must review it, such as conflict or health."""
     run_id: str | None
@@ -963,8 +961,6 @@ class FactInFull(TypedDict):
     """When it was retracted."""
     replaces: str | None
     """The fact that this one supersedes, or would supersede if it is confirmed."""
-    confidence: float | None
-    """Confidence of the language model, 0 to 1."""
     review_reason: str
     """Why a person must review it, such as conflict or health."""
     run_id: str | None
@@ -1050,8 +1046,6 @@ class FoundFact(TypedDict):
     """When it was retracted."""
     replaces: str | None
     """The fact that this one supersedes, or would supersede if it is confirmed."""
-    confidence: float | None
-    """Confidence of the language model, 0 to 1."""
     review_reason: str
     """Why a person must review it, such as conflict or health."""
     run_id: str | None
@@ -1939,8 +1933,6 @@ class StoredFact(TypedDict):
     """When it was retracted."""
     replaces: str | None
     """The fact that this one supersedes, or would supersede if it is confirmed."""
-    confidence: float | None
-    """Confidence of the language model, 0 to 1."""
     review_reason: str
     """Why a person must review it, such as conflict or health."""
     run_id: str | None

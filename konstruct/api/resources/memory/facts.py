@@ -371,7 +371,7 @@ class FactSerializer(bodies.RowSerializer):
             *("metadata", "created_at", "updated_at", "valid_from", "valid_to", "expires_at"),
             *("version_id", "supersedes", "subject", "slot", "value", "is_multi_valued", "kind"),
             *("asserter", "state", "valid_from_precision", "valid_to_precision", "learned_at"),
-            *("retracted_at", "replaces", "confidence", "review_reason", "run_id"),
+            *("retracted_at", "replaces", "review_reason", "run_id"),
         ]
 
 
