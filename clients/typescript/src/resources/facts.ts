@@ -27,7 +27,8 @@ export class Facts extends Resource {
   }
 
   /** Store or change the fact with your id. Without a change there is no new version. */
-  put(externalId: string, { agent, user_id, ...body }: Params<"put_fact">, options: CallOptions = {}) {
+  put(externalId: string, params: Params<"put_fact">, options: CallOptions = {}) {
+    const { agent, user_id, ...body } = params;
     const request = { query: { agent, user_id }, body };
     return this.call<"put_fact">("PUT", pathOf("facts", "by-external-id", externalId), request, options);
   }

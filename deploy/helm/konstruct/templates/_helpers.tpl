@@ -29,7 +29,7 @@ What each kind of process runs, and of a worker the kinds of jobs of its queues.
 web: {command: [python, -m, gunicorn, --config, deploy/gunicorn.conf.py]}
 replies: {command: [python, manage.py, worker, replies], kinds: [reply]}
 deliveries: {command: [python, manage.py, worker, deliveries], kinds: [delivery, arrival, notification]}
-embeddings: {command: [python, manage.py, worker, embeddings, extractions], kinds: [embedding, export, extraction, preview, questions]}
+embeddings: {command: [python, manage.py, worker, embeddings, extractions], kinds: [embedding, export, extraction, history_import, questions]}
 sweeps: {command: [python, manage.py, worker, sweeps]}
 beat: {command: [python, -m, celery, --quiet, --app, konstruct, beat, --pidfile=, --loglevel, INFO]}
 owner: {command: [python, manage.py, owner_worker], owner: true}
