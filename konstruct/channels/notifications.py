@@ -371,7 +371,7 @@ def _blocks(content: Content) -> list[Block]:
             value=str(content.escalation_id),
             style="primary",
         )
-    # The line is escaped: `<!channel>` in the name of an agent notifies nobody.
+    # The line is escaped: `<!channel>` in the name of an agent sends no notification.
     line = f"{escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>"
     blocks: list[Block] = [SectionBlock(text=line, accessory=button)]
     if content.question:

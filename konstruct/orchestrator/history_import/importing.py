@@ -77,7 +77,7 @@ class Options:
     agent: str = ""
     """Name or id of the agent that has written what agents wrote, and has the memory."""
     user_id: str = ""
-    """The user of what the source assigns to nobody, such as in a chat with an assistant."""
+    """The user of texts without a user in the source, such as a chat with an assistant."""
     thread_id: str = ""
     """The conversation of what has none. Default: the file's name; of JSON lines the user's id."""
     people: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Report:
     threads: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By conversation: number of messages, first and last time."""
     authors: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By name: number of messages, and to whom they are assigned; "": to nobody."""
+    """By name: number of messages, and the user that they are assigned to; "": none."""
     problems: list[Problem] = field(default_factory=list)
 
     def leave_out(self, problem: Problem, kind: str = "left_out") -> None:
