@@ -14,7 +14,6 @@ from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH
 from memory.embedding.embedder import model_version
 from memory.embedding.vectors import hnsw_scan
 from memory.exceptions import InvalidArgument
-from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
 from memory.models.attributes import metadata_values
 from memory.models.conversations import PromptSource, RecallEvent
@@ -69,12 +68,6 @@ def time_argument(name: str, value: datetime | None) -> datetime | None:
     if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
         raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
     return value
-
-
-def optional_time_argument(
-    name: str, value: datetime | Unchanged | None
-) -> datetime | Unchanged | None:
-    return value if isinstance(value, Unchanged) else time_argument(name, value)
 
 
 def filter_facts(

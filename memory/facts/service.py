@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
 import structlog
@@ -31,15 +31,12 @@ from memory.facts.search import (
     filter_facts,
     nearest_facts,
     nearest_rows,
-    optional_time_argument,
     tenant_of_entry,
     time_argument,
 )
 from memory.facts.versions import (
     MAX_ATTEMPTS,
-    UNCHANGED,
-    Change,
-    Unchanged,
+    FactChanges,
     existing_entry,
     insert,
     merge_into,
@@ -239,20 +236,15 @@ class LongTermMemory:
         memory_id: UUID | str,
         tenant_id: UUID | str,
         *,
-        content: str | None = None,
         embedding: list[float] | None = None,
-        value: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
         replaces_metadata: bool = False,
-        valid_from: datetime | None = None,
-        valid_to: datetime | Unchanged | None = UNCHANGED,
-        expires_at: datetime | Unchanged | None = UNCHANGED,
         author: Author = SYSTEM,
         reason: str = "",
+        **changes: Unpack[FactChanges],
     ) -> MemoryEntry:
         """Change a fact. The old state is kept as a version.
 
-        Arguments that are left out change nothing. Metadata is merged into the stored metadata (see
+        Fields that are left out keep their values. Metadata is merged into the stored metadata (see
         `merge_metadata`), or replaces it with `replaces_metadata`. A new content or value is valid
         from now, and the old version was valid until now. With `valid_from` (not in the future, and
         after the old version's) the old version was valid until then. With a new content the fact
@@ -273,29 +265,25 @@ class LongTermMemory:
             InvalidArgument: a value is invalid.
         """
         fact_id = uuid_argument("memory_id", memory_id)
-        if content is not None:
-            content_argument(content)
-        if metadata is not None:
-            metadata_values(metadata)
+        if "content" in changes:
+            content_argument(changes["content"])
+        if "metadata" in changes:
+            metadata_values(changes["metadata"])
+        time_argument("valid_from", changes.get("valid_from"))
+        time_argument("valid_to", changes.get("valid_to"))
+        time_argument("expires_at", changes.get("expires_at"))
         with known_tenant(tenant_id):
             # Embedded before the transaction, so that others need not wait for it.
-            if content is not None and embedding is None:
-                embedding = embed([content])[0]
+            if "content" in changes and embedding is None:
+                embedding = embed([changes["content"]])[0]
             with transaction.atomic():
                 changed = update_entry(
                     fact_id,
-                    Change(
-                        content=content,
-                        embedding=embedding,
-                        value=value,
-                        metadata=metadata,
-                        replaces_metadata=replaces_metadata,
-                        valid_from=time_argument("valid_from", valid_from),
-                        valid_to=optional_time_argument("valid_to", valid_to),
-                        expires_at=optional_time_argument("expires_at", expires_at),
-                        author=author,
-                        reason=reason,
-                    ),
+                    changes,
+                    embedding=embedding,
+                    replaces_metadata=replaces_metadata,
+                    author=author,
+                    reason=reason,
                 )
                 _refuse_own_proposal_of(changed, author)
                 record_event(fact_id, FactAction.CHANGE, author=author, reason=reason)

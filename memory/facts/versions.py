@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError
@@ -32,68 +31,18 @@ from tenants.audit.people import hold_people
 MAX_ATTEMPTS: Final = 10
 
 
-class Unchanged:
-    """The default of arguments for which None is a value."""
+class FactChanges(TypedDict, total=False):
+    """New values of fields of a fact. A field that is left out keeps its value."""
 
-
-UNCHANGED = Unchanged()
-
-SLOT_FIELDS: Final = ("slot", "subject", "is_multi_valued")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The changes of a fact; None and UNCHANGED keep a value.
-
-    Metadata is merged, see `merge_metadata`, unless `replaces_metadata` is set.
-    """
-
-    content: str | None = None
-    embedding: list[float] | None = None
-    value: str | None = None
-    slot: Mapping[str, Any] | None = None
-    """Its slot, subject and is_multi_valued."""
-    metadata: Mapping[str, Any] | None = None
-    replaces_metadata: bool = False
-    valid_from: datetime | None = None
-    valid_to: datetime | Unchanged | None = UNCHANGED
-    expires_at: datetime | Unchanged | None = UNCHANGED
-    from_now: bool = False
-    """Make the fact active and valid from now on."""
-    author: Author = SYSTEM
-    reason: str = ""
-
-    def alters(self, entry: MemoryEntry) -> bool:
-        """Return whether the change alters the entry."""
-        return self.from_now or not (
-            self.content in (None, entry.content)
-            and self.value in (None, entry.value)
-            and all(getattr(entry, name) == new for name, new in (self.slot or {}).items())
-            and self.metadata in (None, entry.metadata)
-            and self.valid_from in (None, entry.valid_from)
-            and self.valid_to in (UNCHANGED, entry.valid_to)
-            and self.expires_at in (UNCHANGED, entry.expires_at)
-        )
-
-    def apply(self, entry: MemoryEntry) -> None:
-        """Set the new values of the entry."""
-        if self.content is not None and self.embedding is not None:
-            entry.value = value_in(self.content, entry)
-            entry.content = self.content
-            entry.embedding = self.embedding
-            entry.embedding_model = model_version()
-        if self.value is not None:
-            entry.value = self.value
-        for name, value in (self.slot or {}).items():
-            setattr(entry, name, value)
-        if self.metadata is not None:
-            entry.metadata = dict(self.metadata)
-        if not isinstance(self.valid_to, Unchanged):
-            entry.valid_to = self.valid_to
-        if not isinstance(self.expires_at, Unchanged):
-            entry.expires_at = self.expires_at
-        if self.from_now:
-            entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
+    content: str
+    value: str
+    slot: str
+    subject: str
+    is_multi_valued: bool
+    metadata: Mapping[str, Any]
+    valid_from: datetime
+    valid_to: datetime | None
+    expires_at: datetime | None
 
 
 def value_in(content: str, fact: MemoryEntry) -> str:
@@ -179,60 +128,91 @@ def merge_into(
     existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if existing is None:
         raise FactNotFound(f"there is no fact {memory_id}")
-    change = Change(
-        content=None if entry.content == existing.content else entry.content,
+    changes = FactChanges(metadata=entry.metadata)
+    if entry.content != existing.content:
+        changes["content"] = entry.content
+    if entry.value:
+        changes["value"] = entry.value
+    if entry.slot:
+        changes["slot"], changes["subject"] = entry.slot, entry.subject
+        changes["is_multi_valued"] = entry.is_multi_valued
+    if not revived and isinstance(entry.valid_from, datetime):
+        changes["valid_from"] = entry.valid_from
+    if revived or entry.valid_to is not None:
+        changes["valid_to"] = entry.valid_to
+    if revived or entry.expires_at is not None:
+        changes["expires_at"] = entry.expires_at
+    return update_entry(
+        memory_id,
+        changes,
         embedding=entry.embedding,
-        value=entry.value or None,
-        slot={name: getattr(entry, name) for name in SLOT_FIELDS} if entry.slot else None,
-        metadata=entry.metadata,
         replaces_metadata=entry.external_id is not None,
-        valid_from=None
-        if revived or not isinstance(entry.valid_from, datetime)
-        else entry.valid_from,
-        valid_to=entry.valid_to if revived or entry.valid_to is not None else UNCHANGED,
-        expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
         from_now=revived,
         author=author,
     )
-    return update_entry(memory_id, change)
 
 
-def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
+def update_entry(
+    memory_id: UUID,
+    changes: FactChanges,
+    *,
+    embedding: list[float] | None = None,
+    replaces_metadata: bool = False,
+    from_now: bool = False,
+    author: Author = SYSTEM,
+    reason: str = "",
+) -> MemoryEntry:
     """Copy an entry's row as a version, and set its new values. Call it in a transaction.
 
     A change that alters nothing makes no version, unless it has a `valid_from`. The new version is
     valid from now if its content or value is new, and otherwise from when the old one was. With a
     new content, recall excludes statements of the old one, see `exclude_corrected`.
+
+    Args:
+        memory_id: the fact.
+        changes: the new values.
+        embedding: the vector of the new content.
+        replaces_metadata: do not merge the metadata, see `merge_metadata`.
+        from_now: make the fact active and valid from now on.
+        author: of the exclusions from recall, with the reason.
     """
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if entry is None:
         raise FactNotFound(f"there is no fact {memory_id}")
     hold_people([entry.user_id], agent_ids=[entry.agent_id])
-    if change.metadata is not None and not change.replaces_metadata:
-        change = replace(change, metadata=merge_metadata(entry.metadata, change.metadata))
-        metadata_values(change.metadata or {})
-    if not change.alters(entry):
+    values: dict[str, Any] = {**changes}
+    if "metadata" in values and not replaces_metadata:
+        values["metadata"] = merge_metadata(entry.metadata, values["metadata"])
+        metadata_values(values["metadata"])
+    if not from_now and all(getattr(entry, name) == value for name, value in values.items()):
         return entry
     # Read after locking: a version of a concurrent writer is older.
     now = MemoryEntry.objects.filter(memory_id=memory_id).values_list(server_clock()).get()[0]
-    says_the_same = change.content in (None, entry.content) and change.value in (None, entry.value)
-    valid_from = change.valid_from or _past_end(now, entry, change) or now
-    if says_the_same and not change.from_now and not change.valid_from:
+    says_the_same = all(
+        values.get(name, getattr(entry, name)) == getattr(entry, name)
+        for name in ("content", "value")
+    )
+    given_from = values.get("valid_from")
+    valid_from = given_from or _past_end(now, entry, values.get("valid_to")) or now
+    if says_the_same and not from_now and not given_from:
         valid_from = entry.valid_from
-    if change.valid_from and not entry.valid_from < change.valid_from <= now:
+    if given_from and not entry.valid_from < given_from <= now:
         raise InvalidArgument(
             f"valid_from={valid_from.isoformat()} is not between"
             f" {entry.valid_from.isoformat()}, since when the old version is so, and now"
         )
     version = keep_version(entry, until=valid_from)
-    if change.content is not None:
+    if "content" in values:
         # The evidence belongs to the old content; the new one is the caller's.
         FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
         entry.kind = FactKind.ENTERED
-    change.apply(entry)
-    entry.valid_from = valid_from
-    entry.updated_at = now
-    entry.supersedes = version.memory_id
+        entry.value = value_in(values["content"], entry)
+        entry.embedding, entry.embedding_model = embedding, model_version()
+    if from_now:
+        entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
+    values |= {"valid_from": valid_from, "updated_at": now, "supersedes": version.memory_id}
+    for name, value in values.items():
+        setattr(entry, name, value)
     for _ in range(MAX_ATTEMPTS):
         try:
             with transaction.atomic():
@@ -249,8 +229,8 @@ def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
         include_corrected(earlier.filter(content_digest=digest(entry.content)))
         exclude_corrected(
             version,
-            author=change.author,
-            reason=change.reason,
+            author=author,
+            reason=reason,
             new_content=entry.content,
         )
     return entry
@@ -271,9 +251,8 @@ def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
     return old
 
 
-def _past_end(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
-    """Return the end of validity that the change sets, if it is in the past."""
-    ends = change.valid_to
+def _past_end(now: datetime, entry: MemoryEntry, ends: datetime | None) -> datetime | None:
+    """Return the end of validity that a change sets, if it is in the past."""
     if not isinstance(ends, datetime) or ends > now:
         return None
     if ends < entry.valid_from:

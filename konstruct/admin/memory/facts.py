@@ -30,7 +30,7 @@ from memory.context.recall_traces import with_queries
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest_facts, recalls_with
-from memory.facts.versions import UNCHANGED, existing_entry
+from memory.facts.versions import existing_entry
 from memory.models import FactEvent, FactEvidence, FactState, MemoryEntry
 from memory.models.attributes import metadata_values
 from tenants.admin.columns import ChoiceFilter, Colours
@@ -258,19 +258,10 @@ class MemoryEntryAdmin(AgentNameAdmin):
             with admit_memories(1):
                 obj.memory_id = LongTermMemory().remember(obj, author=author_of(request)).memory_id
             return
-        changed = set(form.changed_data)
-        fact_review.update_fact(
-            request,
-            obj,
-            content=given["content"] if "content" in changed else None,
-            value=given["value"] if "value" in changed else None,
-            reason=given.get("reason", ""),
-            metadata=given["metadata"] if "metadata" in changed else None,
-            replaces_metadata=True,
-            valid_from=given["valid_from"] if "valid_from" in changed else None,
-            valid_to=given["valid_to"] if "valid_to" in changed else UNCHANGED,
-            expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
-        )
+        changed = {name: given[name] for name in form.changed_data}
+        if changed.get("valid_from") is None:  # empty: from now
+            changed.pop("valid_from", None)
+        fact_review.update_fact(request, obj, replaces_metadata=True, **changed)
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
