@@ -14,7 +14,6 @@ from django_redis import get_redis_connection
 from kombu.exceptions import OperationalError
 
 from konstruct.celery import app
-from konstruct.heartbeats import BEAT, MAX_AGE_SECONDS, OWNER, QUEUES, has_heartbeat
 from tenants import journal
 from tenants.outages import OUTAGES, outage_reason
 
@@ -46,10 +45,7 @@ def check_hosts(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
 
 @register("deployment", deploy=True)
 def check_stores(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
-    """Write to the cache and the broker.
-
-    Without a cache the heartbeats of workers, beat and owner worker are not looked for.
-    """
+    """Write to the cache and the broker."""
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, timeout=2)
@@ -59,7 +55,6 @@ def check_stores(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
         yield _unreachable("broker", "CELERY_BROKER_URL", error)
     try:
         yield from _check_store(get_redis_connection(), "cache")
-        yield from _check_processes()
     except OUTAGES as error:
         yield _unreachable("cache", "REDIS_URL", error)
 
@@ -81,17 +76,6 @@ def _check_store(client: Any, store: str) -> Iterator[CheckMessage]:
             hint="Set maxmemory-policy noeviction.",
             id="konstruct.W004",
         )
-
-
-def _check_processes() -> Iterator[CheckMessage]:
-    for process in (*QUEUES, BEAT, OWNER):
-        if not has_heartbeat(process):
-            name = {BEAT: "beat", OWNER: "owner worker"}.get(process, f"worker of {process}")
-            yield Error(
-                f"No {name} has been at work for {MAX_AGE_SECONDS} seconds.",
-                hint="Start it, and read its log (docs/operations.md).",
-                id="konstruct.E006",
-            )
 
 
 @register("deployment", deploy=True)

@@ -20,14 +20,6 @@ POLICY: Final = "tenant_isolation"
 CHECK: Final = "tenant_of_schema"
 
 _PRIVILEGE: Final = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)( \(\w+(, \w+)*\))?")
-_IS_VALID: Final = """
-    SELECT i.indisvalid
-    FROM pg_index AS i
-    JOIN pg_class AS c ON c.oid = i.indexrelid
-    JOIN pg_class AS t ON t.oid = i.indrelid
-    JOIN pg_namespace AS n ON n.oid = t.relnamespace
-    WHERE n.nspname = %s AND t.relname = %s AND c.relname = %s
-"""
 # Comments on columns that many tables have, with fields without a help text.
 COMMENTS: Final = {
     "id": "Id of the row.",
@@ -249,45 +241,11 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
 
     Django's fails when the index exists. A migration with this operation is no transaction, so an
     interrupted one is run again from its start. An interrupted build leaves an invalid index, which
-    is dropped and built again.
-
-    In a transaction it builds without CONCURRENTLY, which Postgres does not allow there: a tenant's
-    schema is created in one transaction, which cannot block another session.
+    is dropped (Django says IF EXISTS) and built again.
     """
 
-    def database_forwards(self, *args: Any) -> None:
-        _change_index(self, self.index.name, *args, builds=True)
-
-    def database_backwards(self, *args: Any) -> None:
-        _change_index(self, self.index.name, *args, builds=False)
-
-
-class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
-    """Django's `RemoveIndexConcurrently`, which can be run again, and runs in a transaction."""
-
-    def database_forwards(self, *args: Any) -> None:
-        _change_index(self, self.name, *args, builds=False)
-
-    def database_backwards(self, *args: Any) -> None:
-        _change_index(self, self.name, *args, builds=True)
-
-
-def _change_index(
-    operation: Any, name: str, app_label: str, editor: Any, before: Any, after: Any, *, builds: bool
-) -> None:
-    state, connection = after if builds else before, editor.connection
-    model = state.apps.get_model(app_label, operation.model_name)
-    if not operation.allow_migrate_model(connection.alias, model):
-        return
-    index = state.models[app_label, operation.model_name_lower].get_index_by_name(name)
-    is_valid = None  # there is none, or SQL is only collected
-    if not editor.collect_sql:
-        with connection.cursor() as cursor:
-            cursor.execute(_IS_VALID, [connection.schema_name, model._meta.db_table, name])
-            (is_valid,) = cursor.fetchone() or (None,)
-    concurrently = not connection.in_atomic_block
-    if not builds or is_valid is False:
-        # It says IF EXISTS, and drops what an earlier DROP INDEX CONCURRENTLY began to drop.
-        editor.remove_index(model, index, concurrently=concurrently)
-    if builds and not is_valid:
-        editor.add_index(model, index, concurrently=concurrently)
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        super().database_backwards(app_label, schema_editor, to_state, from_state)
+        super().database_forwards(app_label, schema_editor, from_state, to_state)

@@ -1,15 +1,14 @@
 """The export of spans by OpenTelemetry's SDK, which is installed with requirements/tracing.txt.
 
 Only `tenants.traces.start` imports this module. Spans wait in a queue of MAX_WAITING and a thread
-sends them by OTLP over HTTP. Where the collector hangs or is down, exports fail and are counted,
-and the SDK drops the oldest spans; neither a request nor a job waits for it.
+sends them by OTLP over HTTP. Where the collector hangs or is down, the SDK logs failed exports and
+drops the oldest spans; neither a request nor a job waits for it.
 """
 
-import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
@@ -19,16 +18,13 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tenants.exceptions import code_of
-from tenants.metrics import Metric
-
-logger = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 2048
 # Time between two exports; sooner if a quarter of MAX_WAITING waits.
@@ -66,52 +62,16 @@ ATTRIBUTES: Final = {
 _W3C: Final = TraceContextTextMapPropagator()
 
 
-class CountingExporter(SpanExporter):
-    """Exports spans through another exporter, counts them, and logs failures and recoveries.
-
-    The SDK's own log line for each failure is switched off in settings.LOGGING.
-    """
-
-    def __init__(self, exporter: SpanExporter, spans: Metric) -> None:
-        self._spans = spans
-        self._exporter = exporter
-        self._is_failing = False
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export spans, in the thread of the SDK."""
-        result, failure = SpanExportResult.FAILURE, ""
-        try:
-            result = self._exporter.export(spans)
-        except Exception as error:  # its text may have the headers of the settings
-            failure = type(error).__name__
-        if failure:
-            logger.error("An export of spans ended with %s", failure)
-        is_failing = result is not SpanExportResult.SUCCESS
-        self._spans.of(outcome="failed" if is_failing else "exported").inc(len(spans))
-        if is_failing and not self._is_failing:
-            logger.warning(
-                "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
-            )
-        elif self._is_failing and not is_failing:
-            logger.warning("Spans are exported again")
-        self._is_failing = is_failing
-        return result
-
-    def shutdown(self) -> None:
-        """End the export."""
-        self._exporter.shutdown()
-
-
 class Tracing:
     """The spans of this process. `tenants.traces` has its functions."""
 
-    def __init__(self, process: str, spans: Metric) -> None:
+    def __init__(self, process: str) -> None:
         for name, value in list(os.environ.items()):
             if name.startswith("OTEL_") and not value.strip():
                 del os.environ[name]  # as compose files pass it; the SDK would read it
         os.environ.setdefault("OTEL_SERVICE_NAME", "konstruct")
         self._batches = BatchSpanProcessor(
-            CountingExporter(OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), spans),
+            OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS),
             max_queue_size=MAX_WAITING,
             schedule_delay_millis=EXPORT_SECONDS * 1000,
             max_export_batch_size=MAX_WAITING // 4,

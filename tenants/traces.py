@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from django.conf import settings
 
-from tenants.metrics import counter
-
 if TYPE_CHECKING:
     from tenants.trace_export import Tracing, Value
 
@@ -30,11 +28,6 @@ CONSUMER: Final = "CONSUMER"
 INTERNAL: Final = "INTERNAL"
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-SPANS: Final = counter(
-    "konstruct_spans_total",
-    "Spans by outcome. Failed: the collector did not accept them.",
-    outcome=("exported", "failed"),
-)
 
 _NO_SPAN: Final = nullcontext()
 _tracing: "Tracing | None" = None
@@ -50,7 +43,7 @@ def start(process: str) -> None:
     if settings.OTEL_EXPORTER_OTLP_ENDPOINT and _tracing is None:
         from tenants.trace_export import Tracing  # imports OpenTelemetry
 
-        _tracing = Tracing(process, SPANS)
+        _tracing = Tracing(process)
 
 
 def stop() -> None:
@@ -91,25 +84,6 @@ def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
     parent = given[0].decode("latin-1") if len(given) == 1 else ""
     method = method_of(scope)
     return span(method, SERVER, parent=parent, method=method)
-
-
-@contextmanager
-def command_span(name: str) -> Iterator[None]:
-    """Trace a command, and export its spans when it ends, if the process does nothing else.
-
-    The command must not fork: its children would share the thread of the export.
-
-    Args:
-        name: the name of the command.
-    """
-    is_alone = _tracing is None
-    start(f"command {name}")
-    try:
-        with span(f"command {name}"):
-            yield
-    finally:
-        if is_alone:
-            stop()
 
 
 def method_of(scope: Mapping[str, Any]) -> str:

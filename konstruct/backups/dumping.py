@@ -26,7 +26,7 @@ from konstruct.backups.files import (
     read_manifest,
 )
 from konstruct.backups.operators import dump_operators
-from tenants import journal, traces
+from tenants import journal
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
@@ -97,8 +97,7 @@ def back_up(
         }
         for number, tenant in enumerate(tenants, 1):
             try:
-                with traces.span("backup tenant", tenant_id=tenant.pk):
-                    entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
+                entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
                 if (reason := _clean_up_failure(tenant, folder, error)) is not None:
                     failed[tenant.slug] = reason

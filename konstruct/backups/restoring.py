@@ -35,7 +35,7 @@ from konstruct.consistency import Report, verify
 from konstruct.orchestrator import messages
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import REPLIES
-from tenants import journal, traces, transaction
+from tenants import journal, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
 from tenants.context import public_scope, required_tenant_id, server_scope, tenant_scope
@@ -93,7 +93,6 @@ def restore(
     entry: dict[str, Any],
     entries: Iterable[journal.Entry],
     *,
-    slug: str = "",
     server: str = "",
     repair: bool = False,
 ) -> Restored:
@@ -104,8 +103,7 @@ def restore(
         manifest: its manifest.
         entry: the tenant's entry in the manifest.
         entries: lines of the journal since the backup.
-        slug: another slug for a tenant that this deployment does not have.
-        server: the server for such a tenant.
+        server: the server for a tenant that this deployment does not have.
         repair: repair the findings of `verify_memory`.
 
     Raises:
@@ -116,12 +114,8 @@ def restore(
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
     refuse_pooled_owner()
-    tenant = _find_or_register(entry, slug=slug, server=server)
-    with (
-        traces.span("restore tenant", tenant_id=tenant.pk),
-        server_scope(tenant.server),
-        schema_lock(tenant.schema_name),
-    ):
+    tenant = _find_or_register(entry, server)
+    with server_scope(tenant.server), schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
         was_served = close(tenant)
         with session_on(tenant.server) as session:
@@ -148,16 +142,15 @@ def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
         )
 
 
-def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> Tenant:
+def _find_or_register(entry: dict[str, Any], server: str) -> Tenant:
     """Return the tenant of a backup. If this deployment does not have it, register it as closed."""
     with public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
         if tenant is not None:
             cache_server(tenant.pk, tenant.server)
-            if slug not in ("", tenant.slug) or server not in ("", tenant.server):
+            if server not in ("", tenant.server):
                 raise InvalidTenant(
-                    f"this tenant exists here as {tenant.slug!r}, on {tenant.server}. --as and"
-                    " --server restore a copy only into another deployment"
+                    f"this tenant exists here on {tenant.server}: --server is for a new one"
                 )
             return tenant
         if server:
@@ -165,26 +158,21 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> Tenan
         state = entry["state"]
         tenant = Tenant(
             pk=UUID(entry["id"]),
-            slug=slug or entry["slug"],
+            slug=entry["slug"],
             name=entry["name"],
             quotas=entry["quotas"],
             state=Tenant.State.RESTORING,
             state_before=state if state == Tenant.State.SUSPENDED else Tenant.State.ACTIVE,
             **({"server": server} if server else {}),
         )
-        domains = (not slug and entry["domains"]) or [default_domain(tenant.slug)]
+        domains = entry["domains"] or [default_domain(tenant.slug)]
 
         def complete(registered: Tenant) -> None:
             cache_server(registered.pk, registered.server)
             _claim_workspaces(registered, entry["claims"])
             record_command("restore", "create", registered, after=state_of_tenant(registered))
 
-        try:
-            register(tenant, domains, complete)
-        except InvalidTenant as error:
-            raise InvalidTenant(
-                f"{error}: pass --as SLUG to restore it under another name"
-            ) from error
+        register(tenant, domains, complete)
         journal.append(tenant.pk, journal.RESTORED)
         return tenant
 

@@ -136,8 +136,8 @@ LOGGING = {
         "httpx": {"level": "WARNING"},
         # At DEBUG it would log prompts.
         "openai": {"level": "WARNING"},
-        # A line for each lost batch of spans; tenants/trace_export.py has one for all.
-        "opentelemetry": {"level": "CRITICAL"},
+        # Below, a line for each repeated export.
+        "opentelemetry": {"level": "ERROR"},
         # At INFO three lines for each connection that is taken from the pool and given back.
         "psycopg.pool": {"level": "WARNING"},
         "sentence_transformers": {"level": "WARNING"},

@@ -1,8 +1,8 @@
-"""Privileges that the application's role must have and must not have, by Postgres' catalogue."""
+"""Privileges that the application's role must not have, by Postgres' catalogue."""
 
 from typing import Any, Final
 
-from tenants.context import fetch_all, fetch_column
+from tenants.context import fetch_column
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
 
@@ -77,7 +77,6 @@ APPEND_ONLY: Final = (
     "memory_scope",
     "memory_windowclear",
 )
-MAX_SHOWN: Final = 5
 
 _EXCESS: Final = {
     "the role can make or change roles or databases": (
@@ -124,30 +123,6 @@ _EXCESS: Final = {
         " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('v', 'm')"
     ),
 }
-# What the application's role may not do on a table, though it may read all, and does the rest in at
-# least half of the tenants' schemas. Who is at work is read by a view of tenants_worker.
-_MISSING = """
-WITH held AS (
-    SELECT format('%%I.%%I', n.nspname, c.relname) AS name, c.relname,
-           n.nspname ~ %(schemas)s AS ours,
-           ARRAY(SELECT acl.privilege_type FROM aclexplode(c.relacl) AS acl
-                 WHERE acl.grantee = %(app)s::regrole) AS privileges
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE (n.nspname = 'public' OR n.nspname ~ %(schemas)s) AND c.relkind IN ('r', 'p')
-      AND c.relname <> 'tenants_worker'
-), tables AS (
-    SELECT relname, count(*) AS number FROM held WHERE ours GROUP BY relname
-), usual AS (
-    SELECT relname, privilege
-    FROM held CROSS JOIN unnest(privileges) AS privilege JOIN tables USING (relname)
-    WHERE ours GROUP BY relname, privilege, number HAVING 2 * count(*) >= number
-), expected AS (
-    SELECT name, privileges, privilege FROM held JOIN usual USING (relname) WHERE ours
-    UNION SELECT name, privileges, 'SELECT' FROM held
-)
-SELECT name, string_agg(privilege, ', ' ORDER BY privilege) FROM expected
-WHERE privilege <> ALL (privileges) GROUP BY name ORDER BY name
-"""
 
 
 def unsafe_privileges(cursor: Any) -> list[str]:
@@ -172,19 +147,3 @@ def excess_privileges() -> dict[str, list[str]]:
     """
     values = {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
     return {what: fetch_column(sql, values) for what, sql in _EXCESS.items()}
-
-
-def missing_privileges() -> list[tuple[str, str]]:
-    """Return the tables of the current server on which the application's role lacks privileges.
-
-    Returns:
-        The names of a table and, comma-separated, of its missing privileges.
-    """
-    rows = fetch_all(_MISSING, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN})
-    return [(table, privileges) for table, privileges in rows]
-
-
-def shorten(names: list[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return ", ".join(names[:MAX_SHOWN]) + more

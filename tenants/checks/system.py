@@ -1,7 +1,7 @@
 """Django system checks: declarations, and with `manage.py check --database default` Postgres."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
@@ -9,31 +9,15 @@ from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
 from tenants.checks.connections import require_writable, unsafe_pooler_reason, unsafe_role_reason
-from tenants.checks.privileges import (
-    excess_privileges,
-    missing_privileges,
-    shorten,
-    unsafe_privileges,
-)
-from tenants.context import current_server, fetch_all, fetch_row, server_scope, tenant_connection
-from tenants.models import Tenant
+from tenants.checks.privileges import excess_privileges, unsafe_privileges
+from tenants.context import fetch_all, server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.personal_data import models_without_declaration
 from tenants.roles import APP_ROLE
-from tenants.schemas.migration_state import is_fitting, missing_in_public
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, servers
 
-MIN_POSTGRES: Final = 16
-MIN_VECTOR: Final = (0, 8)
-
-_VERSIONS = """
-    SELECT current_setting('server_version_num')::int / 10000,
-           e.extversion, n.nspname
-    FROM (VALUES (true)) AS one LEFT JOIN pg_extension AS e ON e.extname = 'vector'
-    LEFT JOIN pg_namespace AS n ON n.oid = e.extnamespace
-"""
 # Settings that write statements or their values into the server's log, for this role. Django puts
 # values into the statement, so settings about parameters alone do not suffice.
 _CONTENT_LOGGING_SETTINGS = """
@@ -101,14 +85,12 @@ def _check_server() -> Iterator[checks.CheckMessage]:
             id="tenants.E005",
         )
         return  # the other checks need transactions
-    missing = missing_privileges()
     if reason := unsafe_role_reason():
         yield checks.Error(
             f"Row-level security does not bind this process: {reason}.",
             hint=f"Connect as {APP_ROLE}.",
             id="tenants.E003",
         )
-    yield from _check_versions()
     with tenant_connection().cursor() as cursor:
         relations = unprotected_relations(cursor, SCHEMA_PATTERN)
     if relations:
@@ -118,73 +100,16 @@ def _check_server() -> Iterator[checks.CheckMessage]:
             hint="Run manage.py migrate.",
             id="tenants.E004",
         )
-    yield from _check_privileges(missing)
+    yield from _check_privileges()
     yield from _check_server_log()
-    if not missing:  # of which one would refuse to read migrations
-        yield from _check_migrations()
 
 
-def _check_versions() -> Iterator[checks.CheckMessage]:
-    """Check Postgres, and pgvector in the schema on every tenant's search_path."""
-    postgres, vector, schema = fetch_row(_VERSIONS)
-    if postgres < MIN_POSTGRES:
-        yield checks.Error(
-            f"PostgreSQL {postgres} is too old.",
-            hint=f"Install PostgreSQL {MIN_POSTGRES} or newer.",
-            id="tenants.E008",
-        )
-    if vector is None:
-        yield checks.Error(
-            "The database has no extension vector.",
-            hint="Run deploy/bootstrap.sql.",
-            id="tenants.E009",
-        )
-    elif tuple(int(part) for part in vector.split(".")[:2]) < MIN_VECTOR:
-        yield checks.Error(
-            f"pgvector {vector} is too old.",
-            hint="Install pgvector 0.8 or newer, then ALTER EXTENSION vector UPDATE.",
-            id="tenants.E009",
-        )
-    elif schema not in settings.PG_EXTRA_SEARCH_PATHS:
-        yield checks.Error(
-            f"pgvector is in the schema {schema}, where tenants do not find it.",
-            hint="ALTER EXTENSION vector SET SCHEMA extensions.",
-            id="tenants.E009",
-        )
-
-
-def _check_migrations() -> Iterator[checks.CheckMessage]:
-    """Look for migrations of this code that the public schema, or a tenant, lacks."""
-    if missing := missing_in_public():
-        yield checks.Error(
-            f"The public schema lacks {shorten(missing)}.",
-            hint="Run manage.py migrate.",
-            id="tenants.E011",
-        )
-    else:
-        tenants = Tenant.objects.provisioned().filter(server=current_server())
-        behind = tenants.exclude(is_fitting()).order_by("slug")
-        if slugs := list(behind.values_list("slug", flat=True)):
-            yield checks.Error(
-                f"{len(slugs)} tenants lack migrations and get 503: {shorten(slugs)}.",
-                hint="Run manage.py migrate.",
-                id="tenants.E011",
-            )
-
-
-def _check_privileges(missing: list[tuple[str, str]]) -> Iterator[checks.CheckMessage]:
-    """Check that the application's role has its privileges, and none that it must not have."""
-    for table, privileges in missing:
-        yield checks.Error(
-            f"The application's role lacks {privileges} on {table}.",
-            hint="Run manage.py migrate. If it is still missing, run as konstruct_owner:"
-            f" GRANT {privileges} ON {table} TO {APP_ROLE};",
-            id="tenants.E013",
-        )
+def _check_privileges() -> Iterator[checks.CheckMessage]:
+    """Check that the application's role has no privilege that it must not have."""
     for what, names in excess_privileges().items():
         if names:
             yield checks.Error(
-                f"{what[0].upper()}{what[1:]}: {shorten(names)}.",
+                f"{what[0].upper()}{what[1:]}: {', '.join(names[:5])}.",
                 hint="Revoke it as a superuser; run deploy/bootstrap.sql and manage.py migrate"
                 " again.",
                 id="tenants.E014",

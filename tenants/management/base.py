@@ -1,7 +1,6 @@
 """Base class of Konstruct's commands: an error is one line, wrong arguments exit with status 2."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from signal import SIGINT
 from typing import Any, Final
 
@@ -9,7 +8,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
 from psycopg.errors import UndefinedTable
 
-from tenants import traces
 from tenants.exceptions import InvalidTenant, KonstructError, UnknownTenant, detail_of
 from tenants.models import Tenant
 
@@ -43,9 +41,6 @@ class KonstructCommand(BaseCommand):
     Changes are recorded in the same transaction, with `operator_name` and the command's `name`.
     """
 
-    is_traced = False
-    """Whether it is a span of a trace, with those of its tenants."""
-
     @property
     def name(self) -> str:
         """The name of the command."""
@@ -59,8 +54,7 @@ class KonstructCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            with traces.command_span(self.name) if self.is_traced else nullcontext():
-                return super().execute(*args, **options)
+            return super().execute(*args, **options)
         except (KonstructError, OperationalError) as error:
             if getattr(error, "is_usage_error", False):
                 raise UsageError(str(error)) from error

@@ -2,7 +2,8 @@
 
 A migration that is interrupted is continued by the next run:
 
-- the schema of a new tenant is created by the script, in one transaction;
+- the schema of a new tenant is created by the script, in one transaction, and the migrations that
+  the script lacks are applied afterwards;
 - a migration is recorded in the transaction that applies it;
 - migrations without a transaction have operations that can be repeated (`tenants/operations.py`).
 """
@@ -19,6 +20,7 @@ from django.core.management import call_command
 from django.core.management.commands import migrate as django_migrate
 from django.db import DatabaseError, OperationalError, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import F
 from django.db.models.functions import Now
 from psycopg import errors
 
@@ -32,7 +34,6 @@ from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import (
     current_state,
     digest_of,
-    get_script,
     known_migrations,
     schema_exists,
     script_for,
@@ -215,14 +216,29 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
             f"the tenant is being moved, or was: wait for move_tenant {tenant.slug}, or run it"
             " again; then run migrate again"
         )
-    command.applied = 0
-    if tenant.state == Tenant.State.PROVISIONING:
-        return _provision(tenant, command, options)
-    if not schema_exists(schema_name):
+    command.applied, protected = 0, list[str]()
+    is_new = tenant.state == Tenant.State.PROVISIONING
+    if is_new and options.get("app_label"):
+        raise KonstructError("it is not provisioned yet, and gets all migrations or none")
+    if is_new:
+        _create_schema(tenant, command)
+    elif not schema_exists(schema_name):
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
-    _apply(schema_name, command, options)
-    protected = [] if options.get("app_label") else enforce_rls(connection)
-    _note_success(tenant)
+    if command.applied < len(known_migrations()):
+        _apply(schema_name, command, options)
+        protected = [] if options.get("app_label") else enforce_rls(connection)
+    reached = _reached_migrations(tenant)
+    connection.set_schema_to_public()
+    state = current_state() if reached == known_migrations() else digest_of(sorted(reached))
+    SchemaState.objects.get_or_create(name=state, defaults={"migrations": sorted(reached)})
+    Tenant.objects.filter(id=tenant_id).update(
+        migrated_to=state,
+        migrated_at=Now(),
+        provisioning_error="",
+        provisioning_failed_at=None,
+        migration_asked_at=None,
+        state=Tenant.State.ACTIVE if is_new else F("state"),
+    )
     return {"protected": tuple(protected)}
 
 
@@ -231,52 +247,16 @@ def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) ->
     return command.run(**options)
 
 
-def _provision(tenant: Tenant, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
-    """Create the schema of a new tenant and activate the tenant, in one transaction.
-
-    On another server than the main one the tenant's row is updated in a separate transaction.
-    """
-    if options.get("app_label"):
-        raise KonstructError("it is not provisioned yet, and gets all migrations or none")
+def _create_schema(tenant: Tenant, command: MigrateSchema) -> None:
+    """Create the schema of a new tenant, unless an interrupted run has created it."""
     connection = tenant_connection()
-    protected: list[str] = []
-    with transaction.atomic(using=connection.alias, durable=True):
-        # Else rows with unchecked foreign keys keep their table from being altered.
-        execute(
-            f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'; SET CONSTRAINTS ALL IMMEDIATE"
-        )
-        # On another server it exists if the process was killed before the tenant's row was updated.
-        has_script = bool(get_script()) and not schema_exists(tenant.schema_name)
-        connection.set_schema(tenant.schema_name)
-        if has_script:
+    is_missing = not schema_exists(tenant.schema_name)
+    connection.set_schema(tenant.schema_name)
+    if is_missing:
+        with transaction.atomic(using=connection.alias, durable=True):
+            execute(f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'")
             execute(script_for(tenant.schema_name, tenant.id))
-            command.applied = len(_reached_migrations(tenant))
-        else:
-            execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
-        if command.applied < len(known_migrations()):
-            command.run(**options)
-            protected = enforce_rls(connection)
-        if connection.alias == MAIN:
-            _note_success(tenant, state=Tenant.State.ACTIVE)
-    if connection.alias != MAIN:  # if killed here, the next run finds a complete schema
-        _note_success(tenant, state=Tenant.State.ACTIVE)
-    return {"protected": tuple(protected)}
-
-
-def _note_success(tenant: Tenant, **changes: Any) -> None:
-    reached = _reached_migrations(tenant)
-    names = sorted(reached)
-    tenant_connection().set_schema_to_public()
-    state = current_state() if reached == known_migrations() else digest_of(names)
-    SchemaState.objects.get_or_create(name=state, defaults={"migrations": names})
-    Tenant.objects.filter(id=tenant.id).update(
-        migrated_to=state,
-        migrated_at=Now(),
-        provisioning_error="",
-        provisioning_failed_at=None,
-        migration_asked_at=None,
-        **changes,
-    )
+        command.applied = len(_reached_migrations(tenant))
 
 
 def _reached_migrations(tenant: Tenant) -> frozenset[str]:

@@ -1,9 +1,8 @@
 """Whether a schema is up to date, and the SQL script that creates the schema of a new tenant.
 
 `manage.py make_schema_script` writes it, with tables and first rows, from a schema that Django has
-migrated. Its first line has a digest of the migrations of these apps. A script of other migrations
-is not used: Django migrates the schema of a new tenant then, which takes seconds. Django also runs
-the migrations of further apps, after the script.
+migrated. Django applies the migrations that it lacks, such as those of another version of Django,
+after the script.
 """
 
 from collections.abc import Iterable
@@ -21,7 +20,6 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
 
-from tenants import operations
 from tenants.context import fetch_column, fetch_value, server_scope, tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
@@ -42,48 +40,22 @@ def digest_of(lines: Iterable[str]) -> str:
 
 
 @cache
-def migration_folders() -> dict[str, Path]:
-    """Return the folder of each app's migrations, by its label."""
-    folders = {}
+def known_migrations() -> frozenset[str]:
+    """Return the migrations of this code, such as ``memory.0001_initial``; none is imported."""
+    names = set()
     for label in apps.app_configs:
         module, _ = MigrationLoader.migrations_module(label)
         if module is not None and find_spec(module) is not None:
-            folders[label] = Path(import_module(module).__path__[0])
-    return folders
-
-
-@cache
-def known_migrations() -> frozenset[str]:
-    """Return the migrations of this code, such as ``memory.0001_initial``; none is imported."""
-    return frozenset(
-        f"{label}.{module.name}"
-        for label, folder in migration_folders().items()
-        for module in iter_modules([str(folder)])
-        if not module.ispkg and module.name[0] not in "_~"
-    )
-
-
-def first_line(labels: Iterable[str]) -> str:
-    """Return the first line of a script of these apps, with a digest of their migrations.
-
-    The operations of Konstruct's migrations are part of it.
-    """
-    folders = migration_folders()
-    digest = blake2b(digest_size=16)
-    for label in sorted(labels):
-        for path in sorted(folders[label].glob("*.py")):
-            digest.update(f"{label}/{path.name}\0".encode() + path.read_bytes())
-    digest.update(Path(operations.__file__).read_bytes())
-    return " ".join(["--", digest.hexdigest(), *sorted(labels)])
+            for migration in iter_modules(import_module(module).__path__):
+                if not migration.ispkg and migration.name[0] not in "_~":
+                    names.add(f"{label}.{migration.name}")
+    return frozenset(names)
 
 
 @cache
 def get_script() -> str:
-    """Return the script with its placeholders; "" if it was made from other migrations."""
-    head, _, script = FILE.read_text().partition("\n")
-    labels = head.split()[2:]
-    is_known = migration_folders().keys() >= set(labels)
-    return script if is_known and head == first_line(labels) else ""
+    """Return the script with its placeholders."""
+    return FILE.read_text()
 
 
 def script_for(schema_name: str, tenant_id: UUID) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db.models.functions import Now
 from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups.dumping import back_up
@@ -28,8 +27,6 @@ class Command(KonstructCommand):
         "not be backed up."
     )
 
-    is_traced = True
-
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "directory",
@@ -46,11 +43,6 @@ class Command(KonstructCommand):
             metavar="N",
             help="Afterwards remove older backups from DIRECTORY, except the newest one.",
         )
-        parser.add_argument(
-            "--elsewhere",
-            action="store_true",
-            help="Make no backup; record that another tool has just backed up Postgres.",
-        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenants = Tenant.objects.provisioned().exclude(state=Tenant.State.RESTORING)
@@ -58,10 +50,6 @@ class Command(KonstructCommand):
             tenants = tenants.filter(pk__in=[tenant_of(slug).pk for slug in options["tenant"]])
             if tenants.count() < len(set(options["tenant"])):
                 raise UsageError("a tenant that is being restored cannot be backed up")
-        if options["elsewhere"]:
-            count = tenants.update(backed_up_at=Now())
-            self.stdout.write(f"noted a backup of {count} tenants")
-            return
         if options["keep_days"] is not None and options["keep_days"] < 1:
             raise UsageError("--keep-days must be at least 1")
         os.umask(0o077)

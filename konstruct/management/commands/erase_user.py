@@ -9,7 +9,6 @@ from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
 from konstruct.privacy.erasure import carry_out
-from tenants import traces
 from tenants.audit.access_log import Actor
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
@@ -28,8 +27,6 @@ class Command(KonstructCommand):
         "Stores a receipt. An erasure that is open "
         "already is carried out as it was requested; so run it again if it is interrupted."
     )
-
-    is_traced = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="Tenant of the user.")
@@ -73,7 +70,6 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         user = options["user"]
-        traces.set_attributes(tenant_id=tenant.id)
         with tenant_scope(tenant.id):
             agent_id = find_agent(options["agent"]).id if options["agent"] else None
             self._show_user(user, tenant.slug, agent_id)

@@ -47,8 +47,6 @@ class Command(KonstructCommand):
         "not be restored."
     )
 
-    is_traced = True
-
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "path", type=Path, nargs="?", metavar="BACKUP", help="The folder of the backup."
@@ -60,9 +58,6 @@ class Command(KonstructCommand):
             "--recovered-to",
             metavar="TIME",
             help="Use no backup: Postgres was recovered to this time (ISO 8601 with time zone).",
-        )
-        parser.add_argument(
-            "--as", dest="slug", default="", metavar="SLUG", help="Another slug, for a new tenant."
         )
         parser.add_argument(
             "--server", default="", metavar="NAME", help="Database server for new tenants."
@@ -95,8 +90,6 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["path"]) == bool(options["recovered_to"]):
             raise UsageError("give a backup, or --recovered-to")
-        if options["slug"] and not options["tenant"]:
-            raise UsageError("--as needs --tenant: it names one tenant")
         if not journal.is_enabled() and not options["without_journal"]:
             raise UsageError(
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
@@ -133,7 +126,6 @@ class Command(KonstructCommand):
                 manifest,
                 entry,
                 [line for line in entries if line["tenant"] == entry["id"]],
-                slug=options["slug"],
                 server=options["server"],
                 repair=options["repair"],
             )

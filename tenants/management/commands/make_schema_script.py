@@ -10,7 +10,7 @@ from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
 from tenants.postgres_tools import dump_as_sql, session_on
 from tenants.schemas.migrating import MigrateSchema
-from tenants.schemas.migration_state import FILE, SCHEMA, TENANT, first_line, migration_folders
+from tenants.schemas.migration_state import FILE, SCHEMA, TENANT
 from tenants.schemas.rls_enforcement import enforce_rls
 from tenants.servers import MAIN
 
@@ -57,5 +57,4 @@ def make_script() -> str:
             execute(drop)
     lines = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
     script = _TIME.sub("now()", "\n".join(lines))
-    script = script.replace(TEMPLATE_SCHEMA, SCHEMA).replace(str(TEMPLATE_ID), TENANT)
-    return f"{first_line(migration_folders())}\n{script}\n"
+    return script.replace(TEMPLATE_SCHEMA, SCHEMA).replace(str(TEMPLATE_ID), TENANT) + "\n"

@@ -1,16 +1,12 @@
 """manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
 import time
-from collections import defaultdict
 from typing import Any
 
-from django.apps import apps
 from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db.migrations import CreateModel, Migration
-from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import tenant_connection
 from tenants.locking import migrate_lock
@@ -19,13 +15,12 @@ from tenants.management.base import (
     SOME_TENANTS_FAILED,
     KonstructCommand,
     UsageError,
-    require_confirmation,
 )
-from tenants.models import SchemaState, Tenant
+from tenants.models import Tenant
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.fleet import default_parallel, migrate_schemas
 from tenants.schemas.migrating import MigrationResult, migrate_schema
-from tenants.schemas.migration_state import current_state, known_migrations, schemas_to_visit
+from tenants.schemas.migration_state import current_state, schemas_to_visit
 from tenants.servers import MAIN, servers
 
 PUBLIC = "public"
@@ -97,7 +92,6 @@ class Command(KonstructCommand):
         self.options = options
         self.is_read_only = options["plan"] or options["check_unapplied"]
         self.results: dict[str, MigrationResult] = {}
-        undone = _migrations_to_undo(options["app_label"], options["migration_name"])
         connection = tenant_connection()
         connection.set_schema_to_public()
         only = _schema_name(options["schema_name"])
@@ -116,8 +110,6 @@ class Command(KonstructCommand):
                     "another migrate is running on this database; wait for it",
                     returncode=NO_SCHEMA_SERVED,
                 )
-            if undone and options["interactive"] and not (options["fake"] or options["shared"]):
-                _confirm_deletions(undone, only)
             self._run(only)
 
     def _run(self, only: str | None) -> None:
@@ -133,10 +125,7 @@ class Command(KonstructCommand):
         # Before the first migrate there is no table of tenants.
         has_tenants = Tenant._meta.db_table in tenant_connection().introspection.table_names()
         if only != PUBLIC and not options["shared"] and has_tenants:
-            if self.is_read_only and not options["app_label"]:
-                is_behind |= self._show_missing(only)
-            else:
-                is_behind |= self._migrate_tenants(only, failed)
+            is_behind |= self._migrate_tenants(only, failed)
         if failed:
             raise CommandError(
                 f"the public schema of {', '.join(failed)} was not migrated. Remove the cause and"
@@ -165,22 +154,6 @@ class Command(KonstructCommand):
             failed += [server] if result.error else []
         return is_behind, failed
 
-    def _show_missing(self, only: str | None) -> bool:
-        """Show the migrations that tenants lack, by their states; return whether there are any."""
-        tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
-        states = dict(SchemaState.objects.values_list("name", "migrations"))
-        slugs, is_behind = defaultdict(list), False
-        for slug, state in tenants.order_by("slug").values_list("slug", "migrated_to"):
-            slugs[state].append(slug)
-        for state, named in slugs.items():
-            missing = sorted(known_migrations() - set(states.get(state, ())))
-            is_behind |= bool(missing)
-            lack = f"lack {len(missing)} migrations: {_listed(named)}"
-            self.stdout.write(f"{len(named)} tenants  {lack if missing else 'have all migrations'}")
-            for migration in missing:
-                self.stdout.write(f"    {migration}")
-        return is_behind
-
     def _migrate_tenants(self, only: str | None, failed_servers: list[str]) -> bool:
         """Migrate the tenants; return whether one has unapplied migrations, with --check."""
         options, names = self.options, ("schema_name", "slug")
@@ -192,7 +165,7 @@ class Command(KonstructCommand):
             number = 1
         elif self.is_read_only or options["app_label"] or options["fake"]:
             new = {}  # they get all migrations or none
-        else:
+        if not (only or options["app_label"] or options["fake"]):
             to_visit = schemas_to_visit(current_state())
             served = {schema: slug for schema, slug in served.items() if schema in to_visit}
             if number > len(served) and options["verbosity"]:
@@ -264,55 +237,6 @@ class Command(KonstructCommand):
             self.stdout.write(f"{name}  {what}  {seconds}{remark}")
         if result.details and (options["verbosity"] > 1 or options["plan"]):
             self.stdout.write(result.details)
-
-
-def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
-    """Return the migrations that a schema with all migrations loses at this target.
-
-    Raises:
-        UsageError: there is no such app or migration.
-    """
-    if not app_label:
-        return []
-    loader = MigrationLoader(None)
-    try:
-        apps.get_app_config(app_label)
-        if name in (None, "zero"):
-            keys = loader.graph.root_nodes(app_label) if name else []
-        else:
-            target = loader.get_migration_by_prefix(app_label, name)
-            children = loader.graph.node_map[app_label, target.name].children
-            keys = [child.key for child in children if child.key[0] == app_label]
-    except (LookupError, AmbiguityError) as error:
-        message = f"no migration of {app_label!r} is called {name!r}" if name else str(error)
-        raise UsageError(message) from error
-    undone = dict.fromkeys(key for first in keys for key in loader.graph.backwards_plan(first))
-    return [loader.graph.nodes[key] for key in undone]
-
-
-def _confirm_deletions(undone: list[Migration], only: str | None) -> None:
-    """Ask before migrations are undone, and say of how many tenants that deletes what.
-
-    Raises:
-        UsageError: there is no terminal.
-        CommandError: the answer is no.
-    """
-    names = sorted(f"{migration.app_label}.{migration.name}" for migration in undone)
-    tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
-    tables = sorted(
-        str(operation.options.get("db_table") or f"{migration.app_label}_{operation.name_lower}")
-        for migration in undone
-        for operation in migration.operations
-        if isinstance(operation, CreateModel)
-    )
-    require_confirmation(
-        f"Undoing {_listed(names)} deletes from {tenants.count()} tenants {len(tables)} tables"
-        f" ({', '.join(tables)}) with all their rows, and all columns that these migrations have"
-        " added. Type yes to continue: ",
-        "yes",
-        "not migrated",
-        option="--noinput",
-    )
 
 
 def _schema_name(wanted: str | None) -> str | None:

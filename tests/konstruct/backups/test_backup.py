@@ -18,13 +18,12 @@ from psycopg.errors import LockNotAvailable
 from konstruct.backups.files import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure
-from tenants import journal, postgres_tools, traces
+from tenants import journal, postgres_tools
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tests import database
 from tests.konstruct.backups.conftest import BY, Backup, owner_works, run, texts, without_room
 from tests.konstruct.conftest import SendMessage
-from tests.servers.otlp import exporting
 from tests.tenants.schemas.test_migrate import forget_migration
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -348,26 +347,6 @@ def test_a_backup_of_an_older_version_is_migrated(tenant_a: Tenant, backup: Back
     with tenant_scope(tenant_a.id):
         assert fetch_value("SELECT count(*) FROM django_migrations WHERE app = 'isolation'") == 1
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
-
-
-@pytest.mark.data
-def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
-    tenant_a: Tenant, send_message: SendMessage, backup: Backup
-) -> None:
-    send_message(tenant_a, "My dog is called Rex.")
-    with exporting() as collector:
-        made = backup("--tenant", tenant_a.slug)
-        run("restore", made, "--tenant", tenant_a.slug, "--yes")
-        traces.stop()
-    spans = {span.name: span for span in collector.spans}
-    for command, of_tenant in (("backup", "backup tenant"), ("restore", "restore tenant")):
-        total, part = spans[f"command {command}"], spans[of_tenant]
-        assert (total.parent, part.parent) == ("", total.id)
-        assert part.attributes == {"konstruct.tenant.id": str(tenant_a.id)}
-        assert not total.is_error
-    exported = b"".join(collector.bytes)
-    assert b"Rex" not in exported
-    assert tenant_a.slug.encode() not in exported
 
 
 @pytest.mark.data

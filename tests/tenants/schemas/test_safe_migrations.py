@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.postgres.operations import (
     AddConstraintNotValid,
     AddIndexConcurrently as DjangosAddIndex,
+    RemoveIndexConcurrently,
 )
 from django.db import models
 from django.db.migrations import (
@@ -33,7 +34,7 @@ from django.db.migrations.migration import Migration
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
-from tenants.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from tenants.operations import AddIndexConcurrently
 
 CONTRACTS = (AlterModelTable, DeleteModel, RemoveField, RenameField, RenameModel)
 
