@@ -193,6 +193,30 @@ class HttpLanguageModel:
             self.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
+    @release_connections()
+    def rerank(self, request: CompletionRequest) -> Completion:
+        """Return an answer with the scores of texts for a query, after one request to `/rerank`.
+
+        Do not call it in a transaction.
+
+        Args:
+            request: its first message is the query, and the others are the texts.
+
+        Raises:
+            LLMError: as of `complete`. LLMReplyInvalid: not every text has one score.
+        """
+        query, *documents = (message["content"] for message in request.messages)
+        payload = {"query": query, "documents": documents, "top_n": len(documents)}
+        if request.model:
+            payload["model"] = request.model
+        self._check_address()
+        url = completions.split_credentials(self.url)[0].rstrip("/").removesuffix("/rerank")
+        endpoint = Endpoint(f"{url}/rerank", "openai")
+        deadline = time.monotonic() + self.timeout
+        with closing(self._events(endpoint, request, payload, deadline)) as events:
+            _, data = next(events)
+        return completions.read_scores(data, len(documents))
+
     @contextmanager
     def _slot(self, deadline: float) -> Iterator[None]:
         """Hold one of the tenant's slots for parallel requests during the block."""
@@ -208,11 +232,7 @@ class HttpLanguageModel:
     def _ask(
         self, request: CompletionRequest, on_text: OnText | None, deadline: float
     ) -> Completion:
-        if self.is_guarded:
-            try:
-                check_url(self.url)
-            except AddressRefused as error:
-                raise _refused_address(error) from error
+        self._check_address()
         # Errors contain the address, and must not contain credentials.
         url, _ = completions.split_credentials(self.url)
         *others, last = completions.endpoints(url, self.api, known_api=_known_apis.get(url))
@@ -233,6 +253,13 @@ class HttpLanguageModel:
         if len(completion.text) > MAX_REPLY_CHARACTERS:
             raise LLMReplyTooLong(f"{len(completion.text):,} characters", MAX_REPLY_CHARACTERS)
         return completion
+
+    def _check_address(self) -> None:
+        if self.is_guarded:
+            try:
+                check_url(self.url)
+            except AddressRefused as error:
+                raise _refused_address(error) from error
 
     def _read(
         self,

@@ -71,6 +71,8 @@ class Completion:
     """Host and port of its server."""
     cost: Decimal = Decimal(0)
     """What all calls for it cost, with failed ones, by the prices at their time."""
+    scores: tuple[float, ...] = ()
+    """The scores of a reranker by the positions of the texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,38 @@ def read_completion(data: Any, *, with_calls: bool) -> Completion:
         error.usage = usage
         raise error
     return Completion(text, requested, usage, reason)
+
+
+def read_scores(data: Any, count: int) -> Completion:
+    """Return the answer of a reranker: `{"results": [{"index": 0, "relevance_score": 0.9}]}`.
+
+    Args:
+        data: the JSON.
+        count: the number of texts.
+
+    Raises:
+        LLMReplyInvalid: not every text has one score.
+    """
+    results = _at(data, "results")
+    scores: dict[Any, Any] = {
+        result.get("index"): result.get("relevance_score")
+        for result in (results if isinstance(results, list) else ())
+        if isinstance(result, Mapping) and type(result.get("index")) is int
+    }
+    is_complete = scores.keys() == set(range(count)) and len(results) == count
+    if not is_complete or not all(map(_is_number, scores.values())):
+        raise LLMReplyInvalid(
+            "The reranker's answer has not one score for each text.",
+            detail='Expected JSON such as {"results": [{"index": 0, "relevance_score": 0.9}]}.',
+        )
+    total, usage = _at(data, "usage", "total_tokens"), None
+    if type(total) is int and 0 <= total < MAX_TOKENS:
+        usage = {"prompt_tokens": total, "completion_tokens": 0, "total_tokens": total}
+    return Completion("", usage=usage, scores=tuple(scores[number] for number in range(count)))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _at(data: Any, *path: str | int) -> Any:

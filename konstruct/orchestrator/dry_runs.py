@@ -35,6 +35,7 @@ from konstruct.orchestrator.models import (
     Agent,
     AgentVersion,
     LanguageModel,
+    ModelKind,
     ModelTier,
     QuestionAnswer,
     SavedQuestion,
@@ -176,13 +177,14 @@ def _ask(
     left_out = set(map(str, without))
     turns = [turn for turn in window.turns if turn.get("message_id") not in left_out]
     session = replace(window, turns=turns)
+    meter = {"purpose": purpose, "agent_id": message.agent_id}
     gathered = gather_context(message, agent, session, exclude=without)
+    gathered = runner.rerank(agent, gathered, meter)
     run.prompt = build_prompt(agent, gathered, session)
     tools = [
         *tool_descriptions(agent.tools),
         *handovers.handover_tools(agent, can_hand_back=False),
     ]
-    meter = {"purpose": purpose, "agent_id": message.agent_id}
     asked = AgentForReply(agent, tools=tools, meter=meter)
     completion = runner.complete(message, asked, run.prompt.messages)
     run.usage = completion.usage
@@ -344,7 +346,8 @@ class LanguageModelTest:
 
 
 def measure_language_model(model: LanguageModel) -> LanguageModelTest:
-    """Ask a language model for a text, a tool call and an answer in a JSON schema.
+    """Ask a language model for a text, a tool call and an answer in a JSON schema; a reranker for
+    the scores of two texts.
 
     The calls are metered. Do not call it in a transaction: it takes up to the model's timeout.
 
@@ -357,8 +360,8 @@ def measure_language_model(model: LanguageModel) -> LanguageModelTest:
     begun_at = time.monotonic()
     deadline = begun_at + min(model.timeout_seconds or settings.LLM_TIMEOUT, settings.LLM_TIMEOUT)
 
-    def ask(content: str, on_text: OnText | None = None, **more: Any) -> Completion:
-        messages = [{"role": "user", "content": content}]
+    def ask(*texts: str, on_text: OnText | None = None, **more: Any) -> Completion:
+        messages = [{"role": "user", "content": text} for text in texts]
         request = CompletionRequest(messages, model="", tier=ModelTier.FAST, **more)
         timeout = max(deadline - time.monotonic(), runner.MIN_SECONDS)
         meter = {"purpose": "test"}
@@ -369,11 +372,16 @@ def measure_language_model(model: LanguageModel) -> LanguageModelTest:
 
     with request_slot():
         try:
-            ask("Answer with the word OK.", note_first_text)
+            if model.kind == ModelKind.RERANKER:
+                ask("Where does Maria live?", "Maria lives in Porto.", "I like tea.")
+            else:
+                ask("Answer with the word OK.", on_text=note_first_text)
         except LLMError as error:
             test.problem = str(error)
             return test
         test.seconds = time.monotonic() - begun_at
+        if model.kind == ModelKind.RERANKER:
+            return test
         test.streams = test.first_text_seconds is not None
         with suppress(LLMError):
             calls = ask("Call get_weather for Rome.", tools=[_TOOL]).requested

@@ -1,4 +1,4 @@
-"""A tenant's language models: creating and changing them, and which of them an agent calls.
+"""A tenant's language models and rerankers: creating and changing them, and which an agent calls.
 
 An agent calls its own models in their order, or else those with a position, or else the
 deployment's. A `LanguageModel` without an endpoint is one of the deployment's server; without a
@@ -24,7 +24,7 @@ from konstruct.llm.completions import host_of
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
 from konstruct.orchestrator.metering import model_tokens_today
-from konstruct.orchestrator.models import Agent, LanguageModel
+from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.encryption import SecretUnreadable, decrypt, encrypt
@@ -37,6 +37,7 @@ FAILURE_SECONDS: Final = 60
 PAUSE_SECONDS: Final = 30
 # Visible ASCII: a key is sent in a header.
 KEY: Final = re.compile(r"[!-~]{0,2000}")
+LEFT_OUT: Final = "The reranker has failed several times, and is left out for some seconds."
 NONE_ACTIVE: Final = "None of the language models for this agent is active."
 LIMIT_REACHED: Final = "The language models for this agent have used their tokens of today (UTC)."
 
@@ -71,10 +72,11 @@ def update_language_model(
 
     Raises:
         LanguageModelInvalid: a field is invalid.
-        WrongState: agents use the name that changes.
+        WrongState: agents use the name, and it or the kind changes.
     """
     stored = LanguageModel.objects.get(pk=model.pk)
-    if changes.get("name", stored.name) != stored.name:
+    before = {"name": stored.name, "kind": stored.kind}
+    if before != {name: changes.get(name, value) for name, value in before.items()}:
         _require_unused(stored)
     for name, value in changes.items():
         setattr(model, name, value)
@@ -160,7 +162,8 @@ def _validation(model: LanguageModel) -> Iterator[None]:
 
 
 def _require_unused(model: LanguageModel) -> None:
-    agents = Agent.objects.filter(language_models__contains=[model.name])
+    named = Q(language_models__contains=[model.name]) | Q(reranker=model.name)
+    agents = Agent.objects.filter(named)
     if names := list(agents.values_list("name", flat=True)[:10]):
         raise WrongState(f"Remove {model.name!r} from these agents first: {names}.")
 
@@ -208,13 +211,29 @@ def without_exhausted(chain: list[LanguageModel]) -> list[LanguageModel]:
     left = [model for model in chain if used.get(model.name, 0) < (limits[model.name] or 2**63)]
     if not left:
         raise LLMRefused(LIMIT_REACHED)
-    if len(left) == 1:
-        return left
+    return (left if len(left) == 1 else without_paused(left)) or left
+
+
+def reranker_of(agent: Any) -> LanguageModel | None:
+    """Return the active reranker that an agent names, or None."""
+    name = getattr(agent, "reranker", "")
+    named = LanguageModel.objects.filter(name=name, kind=ModelKind.RERANKER, is_active=True)
+    return named.first() if name else None
+
+
+def require_available(model: LanguageModel) -> None:
+    """Raise LLMRefused for a model that has no tokens left, or fails now."""
+    if not without_paused(without_exhausted([model])):
+        raise LLMRefused(LEFT_OUT)
+
+
+def without_paused(models: list[LanguageModel]) -> list[LanguageModel]:
+    """Return the models that do not fail now."""
     try:
-        paused = cache.get_many([_paused_key(model.pk) for model in left])
+        paused = cache.get_many([_paused_key(model.pk) for model in models])
     except OUTAGES:
-        return left
-    return [model for model in left if _paused_key(model.pk) not in paused] or left
+        return models
+    return [model for model in models if _paused_key(model.pk) not in paused]
 
 
 def is_temporary(error: LLMError) -> bool:

@@ -18,6 +18,9 @@ from django.utils import timezone
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from memory.models import Message
 
+# The purpose of calls of rerankers.
+RERANKING: Final = "reranking"
+
 
 def last_calls(messages: Iterable[Message]) -> dict[UUID, ModelCall]:
     """Return the last call for each message of a user, and the call that wrote each reply.
@@ -30,6 +33,7 @@ def last_calls(messages: Iterable[Message]) -> dict[UUID, ModelCall]:
     """
     asked = {message.pk: message.in_reply_to_id or message.pk for message in messages}
     calls = ModelCall.objects.filter(message_id__in=asked.values()).order_by("created_at")
+    calls = calls.exclude(purpose=RERANKING)
     last = {call.message_id: call for call in calls}
     last_done = {call.message_id: call for call in calls if call.outcome == CallOutcome.DONE}
     found = {

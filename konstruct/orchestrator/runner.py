@@ -22,11 +22,12 @@ from konstruct.llm import completions
 from konstruct.llm.client import language_model
 from konstruct.llm.completions import Completion, CompletionRequest, OnText
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
-from konstruct.orchestrator import builder, language_models
+from konstruct.orchestrator import builder, language_models, metering
 from konstruct.orchestrator.builder import AgentForReply, limited_options
-from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall
+from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall, ModelKind
 from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
+from memory.context.prompt import PromptParts, Reranking
 from tenants.context import current_tenant_id, execute
 from tenants.exceptions import detail_of, reason_of
 
@@ -36,7 +37,10 @@ REPLY: Final = "reply"
 # With less time left, no further language model is called.
 MIN_SECONDS: Final = 1.0
 # The purposes of calls.
-PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again", "test")
+PURPOSES: Final = (
+    *(REPLY, metering.RERANKING, "extraction", "dry run", "saved questions", "asking again"),
+    "test",
+)
 # Records the outcome of a call once, and counts the call with it.
 _RECORD: Final = """
 WITH finished AS (
@@ -144,7 +148,7 @@ def call(
     timeout: float,
     max_attempts: int | None = None,
 ) -> Completion:
-    """Ask one language model, and record the call with its outcome. Call it in no transaction.
+    """Ask one language model or reranker, and record the call. Call it in no transaction.
 
     Args:
         model: the model.
@@ -164,7 +168,10 @@ def call(
     try:
         client = language_models.client_of(model, timeout=timeout, max_attempts=max_attempts)
         named = replace(request, model=model.model or request.model)
-        answer = client.complete(named, on_text)
+        if model.kind == ModelKind.RERANKER:
+            answer = client.rerank(named)
+        else:
+            answer = client.complete(named, on_text)
         outcome = CallOutcome.DONE
     except Exception as error:
         answer, reason = error if isinstance(error, LLMError) else None, reason_of(error)
@@ -280,3 +287,41 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
     if is_replaced and text and asked.on_text is not None:
         asked.on_text(text)
     return completion
+
+
+# --- Rerankers ------------------------------------------------------------------------------------
+
+RERANK_SECONDS: Final = 3.0
+MAX_DOCUMENTS: Final = 100
+MAX_DOCUMENT_CHARACTERS: Final = 4_000
+
+
+def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptParts:
+    """Sort the memories of a prompt by the agent's reranker, if it has one.
+
+    If it fails, the order of the recall stays, and the result has the reason. Call it outside of a
+    transaction: it waits up to RERANK_SECONDS.
+
+    Args:
+        agent: the agent that answers.
+        parts: the parts of the prompt.
+        meter: further values of the row of `ModelCall`.
+    """
+    texts = [text[:MAX_DOCUMENT_CHARACTERS] for text in parts.searched[:MAX_DOCUMENTS]]
+    model = language_models.reranker_of(agent)
+    if model is None or not texts:
+        return parts
+    messages = [{"role": "user", "content": text} for text in (parts.recalled.query, *texts)]
+    request = CompletionRequest(messages, model="", tier="")
+    begun_at, problem = time.monotonic(), ""
+    scores: tuple[float, ...] = ()
+    try:
+        language_models.require_available(model)
+        meter = {"purpose": metering.RERANKING, **meter}
+        scores = call(model, request, meter, None, timeout=RERANK_SECONDS).scores
+    except LLMError as error:
+        language_models.record_failure(model, error)
+        logger.warning("A reranker failed: %s", detail_of(error))
+        problem = str(error).replace("language model", "reranker")
+    milliseconds = 1000 * (time.monotonic() - begun_at)
+    return parts.rerank(Reranking(model.name, scores, model.min_score, problem, milliseconds))

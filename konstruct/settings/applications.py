@@ -246,6 +246,7 @@ SPECTACULAR_SETTINGS = {
         "FactKindEnum": "memory.models.facts.FactKind",
         "FactStateEnum": "memory.models.facts.FactState",
         "EventTypeEnum": "tenants.outbox.models.EventType",
+        "ModelKindEnum": "konstruct.orchestrator.models.ModelKind",
         "RunStateEnum": "konstruct.orchestrator.models.RunState",
         "PrecisionEnum": "memory.models.facts.Precision",
     },

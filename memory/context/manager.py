@@ -248,6 +248,7 @@ class ContextManager:
             recalled=recalled,
             instructions=instructions,
             zone=zone,
+            always_count=len(earlier) + len(always),
         )
 
     def fit(

@@ -1,7 +1,7 @@
 """A prompt: its parts, the parts that fit into the budget, and the reasons to omit others."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ from memory.context.chat import (
 from memory.context.task import Task
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
+from memory.recall.service import Reason
 
 # The shares of the budget by the sections of a prompt.
 SHARES: dict[SectionName, str] = {
@@ -86,6 +87,21 @@ class PromptItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Reranking:
+    """The scores of a reranker for the memories of a prompt."""
+
+    model: str
+    """Name of the reranker."""
+    scores: tuple[float, ...] = ()
+    """By the positions of `PromptParts.searched`; later ones have no score and stay behind."""
+    min_score: float | None = None
+    """Memories with a lower score are left out; None: none are."""
+    problem: str = ""
+    """Why there are no scores, so that the order of the recall stays."""
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class PromptParts:
     """The parts of a prompt, before they are fitted into the budget."""
 
@@ -101,6 +117,33 @@ class PromptParts:
     """Text of the system message with the instructions of an application; may be empty."""
     zone: tzinfo = UTC
     """The time zone of the user, in which the prompt has times."""
+    always_count: int = 0
+    """The number of memories at the beginning that no search has found."""
+    reranking: Reranking | None = None
+    reranked: tuple[tuple[PromptItem, float], ...] = ()
+    """The memories with a reranker's scores, best first, also those that it leaves out."""
+
+    def rerank(self, reranking: Reranking) -> "PromptParts":
+        """Return the parts with the memories in the order of a reranker."""
+        searched, lowest = self.memories[self.always_count :], reranking.min_score
+        scored = sorted(zip(searched, reranking.scores, strict=False), key=lambda pair: -pair[1])
+        kept = [item for item, score in scored if lowest is None or score >= lowest]
+        memories = [
+            *self.memories[: self.always_count],
+            *kept,
+            *searched[len(reranking.scores) :],
+        ]
+        return replace(self, memories=memories, reranking=reranking, reranked=tuple(scored))
+
+    @property
+    def searched(self) -> list[str]:
+        """The texts of the memories that were searched for, most relevant first."""
+        return [list_item_text(line) for line in self.lines[self.always_count :]]
+
+    @property
+    def refused(self) -> list[PromptItem]:
+        """The memories that a reranker leaves out."""
+        return [item for item, _ in self.reranked if item not in self.memories]
 
     @property
     def lines(self) -> list[str]:
@@ -161,23 +204,46 @@ class Prompt:
     def trace(self) -> dict[str, Any]:
         """Return everything that a RecallEvent stores, as JSON: see its fields."""
         included = self.included
-        included_facts = [memory.fact for memory in included if memory.fact is not None]
+        included_facts = _facts_of(included)
+        refused = self.gathered.refused
+        refused_facts = _facts_of(refused)
         hits, cut = _split_hits(
             self.gathered.recalled,
             {memory.message_id for memory in included},
             {message_id for fact in included_facts for message_id in fact.message_ids},
+            {
+                *(memory.message_id for memory in refused),
+                *(message_id for fact in refused_facts for message_id in fact.message_ids),
+            },
         )
         return {
             **replace(self.gathered.recalled, hits=hits, cut=cut).trace(self.fitted.memories),
             "facts": [
                 *(
-                    _fact_trace(fact, "" if fact in included_facts else "over the budget")
+                    _fact_trace(
+                        fact,
+                        "" if fact in included_facts else _reason(is_refused=fact in refused_facts),
+                    )
                     for fact in self.gathered.facts
                 ),
                 *(_fact_trace(fact, "below the floor") for fact in self.gathered.below_floor),
             ],
+            "reranker": self._reranker_trace(),
             "prompt": self._prompt_trace(),
         }
+
+    def _reranker_trace(self) -> dict[str, Any] | None:
+        """Return the order of the reranker as JSON; None without one."""
+        gathered = self.gathered
+        if gathered.reranking is None:
+            return None
+        ids = [
+            (memory.message_id if memory.fact is None else memory.fact.memory_id, score)
+            for memory, score in gathered.reranked
+        ]
+        values = asdict(gathered.reranking)
+        values.pop("scores")
+        return {**values, "ranked": [{"id": str(pk), "score": score} for pk, score in ids if pk]}
 
     def _sections(self) -> dict[SectionName, list[ChatMessage]]:
         fitted = self.fitted
@@ -243,17 +309,25 @@ def reserved_tokens(instructions: str) -> int:
     return tokens.count(instructions) + MESSAGE_OVERHEAD_TOKENS if instructions else 0
 
 
-def _split_hits(
-    recalled: RecallResult, included_ids: set[UUID | None], replaced: set[UUID]
-) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
-    """Return the hits in the prompt, and the others.
+def _facts_of(memories: Iterable[PromptItem]) -> list[PromptFact]:
+    return [memory.fact for memory in memories if memory.fact is not None]
 
-    First come those that a fact replaces, then those over the budget.
+
+def _split_hits(
+    recalled: RecallResult,
+    included_ids: set[UUID | None],
+    replaced: set[UUID],
+    refused: set[UUID | None],
+) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
+    """Return the hits in the prompt, and the others: those that a fact of the prompt replaces,
+    those that a reranker refuses, and those over the budget.
     """
     over = (
         Cut(
             hit.message_id,
-            "given as a fact" if hit.message_id in replaced else "over the budget",
+            "given as a fact"
+            if hit.message_id in replaced
+            else _reason(is_refused=hit.message_id in refused),
             hit.score,
             hit.probability,
             hit.gate_value,
@@ -264,6 +338,10 @@ def _split_hits(
     )
     hits = tuple(hit for hit in recalled.hits if hit.message_id in included_ids)
     return hits, (*over, *recalled.cut)
+
+
+def _reason(*, is_refused: bool) -> Reason:
+    return "below the reranker's minimum" if is_refused else "over the budget"
 
 
 def _fact_trace(fact: PromptFact, reason: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ NO_ID: Final = UUID(int=0)
 # Instead of a segment: the memories of the event, one a line.
 MEMORIES: Final = None
 SCORES: Final = ("score", "probability", "gate_value")
+RERANKER: Final = ("model", "min_score", "problem", "milliseconds")
 # Stored events have the positions of these names: append new ones.
 CHANNELS: Final = (
     *("cosine", "lexical", "coverage", "subject", "words", "time", "unknown", "gap", "mean_cosine"),
@@ -203,6 +204,7 @@ class _Packer:
             prompt and self._prompt(prompt),
             # Keys of msgpack's maps are texts.
             [list(item) for item in self.digests.items()],
+            self._reranker(),
         ]
         return ormsgpack.packb(document)
 
@@ -265,6 +267,15 @@ class _Packer:
             fact["said_at"],
             fact["reason"],
         ]
+
+    def _reranker(self) -> list[Any] | None:
+        reranker = self.trace.get("reranker")
+        ranked = [
+            [self.index(pk), memory["score"]]
+            for memory in (reranker or {}).get("ranked", ())
+            if (pk := as_uuid(memory["id"])) is not None
+        ]
+        return reranker and [*(reranker[name] for name in RERANKER), ranked]
 
     def _prompt(self, prompt: Mapping[str, Any]) -> list[Any]:
         return [

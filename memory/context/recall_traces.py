@@ -11,7 +11,7 @@ import numpy as np
 import ormsgpack
 
 from memory.conf import ERASED_PART
-from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, SCORES, SourceRows
+from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, RERANKER, SCORES, SourceRows
 from memory.context.segments import Segment, join
 from memory.models import RecallEvent, RecallExclusion
 from memory.recall.service import unknown_languages
@@ -59,7 +59,7 @@ class _Reader:
 
     def trace(self) -> dict[str, Any]:
         """Return the trace."""
-        _, query, injected, hits, cuts, scores, facts, prompt, _ = self.document
+        _, query, injected, hits, cuts, scores, facts, prompt, _, reranker = self.document
         lines = [self.text(line) for line in injected]
         asked = self.text(query)
         scored = iter(_unpack_scores(scores, len(hits) + len(cuts)))
@@ -79,6 +79,7 @@ class _Reader:
             ],
             "injected": lines,
             "facts": [self._fact(fact) for fact in facts],
+            "reranker": reranker and self._reranker(reranker),
             "prompt": prompt and self._prompt(prompt, lines),
             "abstained": self.event.abstained,
             "embedding_model": self.event.embedding_model,
@@ -157,6 +158,13 @@ class _Reader:
             "quote": self.text(quote),
             "said_at": said_at,
             "message_ids": [pk for message in messages if (pk := self._id(message))],
+        }
+
+    def _reranker(self, reranker: Sequence[Any]) -> dict[str, Any]:
+        *values, ranked = reranker
+        return {
+            **dict(zip(RERANKER, values, strict=True)),
+            "ranked": [{"id": self._id(number), "score": score} for number, score in ranked],
         }
 
     def _prompt(self, prompt: Sequence[Any], injected: Sequence[str]) -> dict[str, Any]:

@@ -81,6 +81,7 @@ Reason = Literal[
     "same text",
     "over the budget",
     "given as a fact",
+    "below the reranker's minimum",
 ]
 # A message is returned beside its fact if its nearest sentence is nearer to the question by this
 # difference. benchmarks/facts/recall_with_facts.py: at .1 prompts have 7 % fewer words than at 0,

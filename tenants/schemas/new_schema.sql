@@ -1155,6 +1155,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     hand_over_on jsonb DEFAULT '{}'::jsonb NOT NULL,
     hand_back_on text[] DEFAULT '{}'::text[] NOT NULL,
     language_models text[] DEFAULT '{}'::text[] NOT NULL,
+    reranker character varying(120) DEFAULT ''::character varying NOT NULL,
     accepts_client_instructions boolean DEFAULT true NOT NULL,
     max_completion_tokens integer,
     conversation_pause_hours integer DEFAULT 12 NOT NULL,
@@ -1212,6 +1213,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.hands_to IS 'Agents to which the
 COMMENT ON COLUMN __schema__.orchestrator_agent.hand_over_on IS 'Words or phrases in a message that hand the conversation to another agent, each with that agent''s id: {"invoice": "0b6ef0bd-…"}.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.hand_back_on IS 'Words or phrases in a message that return a conversation to the previous agent.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.language_models IS 'Names of the tenant''s language models that answer, in this order: the next one is called if one fails. None: the tenant''s default models.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.reranker IS 'Name of the tenant''s reranker, which sorts recalled memories. Blank: none.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.accepts_client_instructions IS 'Follow the system and developer messages that an application sends through OpenAI''s interface, after the agent''s own instructions. Those of a bound key are never followed.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.max_completion_tokens IS 'Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model''s own limit.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.conversation_pause_hours IS 'After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt.';
@@ -1513,6 +1515,7 @@ CREATE TABLE __schema__.orchestrator_languagemodel (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     name character varying(120) NOT NULL,
+    kind text DEFAULT 'language_model'::text NOT NULL,
     endpoint character varying(2000) DEFAULT ''::character varying NOT NULL,
     secret_key text DEFAULT ''::text NOT NULL,
     model character varying(200) DEFAULT ''::character varying NOT NULL,
@@ -1521,8 +1524,10 @@ CREATE TABLE __schema__.orchestrator_languagemodel (
     timeout_seconds integer,
     max_tokens_per_day integer,
     "position" smallint,
+    min_score double precision,
     is_active boolean DEFAULT true NOT NULL,
     created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+    CONSTRAINT language_model_kind CHECK (((kind = 'language_model'::text) OR ((kind = 'reranker'::text) AND ("position" IS NULL) AND (NOT ((endpoint)::text = ''::text))))),
     CONSTRAINT language_model_timeout CHECK (((timeout_seconds > 0) OR (timeout_seconds IS NULL))),
     CONSTRAINT orchestrator_languagemodel_max_tokens_per_day_check CHECK ((max_tokens_per_day >= 0)),
     CONSTRAINT orchestrator_languagemodel_position_check CHECK (("position" >= 0)),
@@ -1534,6 +1539,7 @@ COMMENT ON TABLE __schema__.orchestrator_languagemodel IS 'A language model of t
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.tenant_id IS 'The tenant whose row this is.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.id IS 'Id of the row.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.name IS 'The name by which agents refer to it. Unique in the tenant.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.kind IS 'A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.endpoint IS 'Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment''s server, with its key and its prices.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.secret_key IS 'The key, encrypted.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.model IS 'Name of the model for the server. Blank: the agent''s model, or else its tier.';
@@ -1542,6 +1548,7 @@ COMMENT ON COLUMN __schema__.orchestrator_languagemodel.completion_price IS 'Pri
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.timeout_seconds IS 'Seconds for an answer, at most the deployment''s LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.max_tokens_per_day IS 'After this many tokens of a day (UTC) the next model is called. Blank: no limit.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel."position" IS 'Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it.';
+COMMENT ON COLUMN __schema__.orchestrator_languagemodel.min_score IS 'Of a reranker: memories with a lower score are left out. Blank: none are.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.is_active IS 'Whether it is called.';
 COMMENT ON COLUMN __schema__.orchestrator_languagemodel.created_at IS 'Time of creation.';
 CREATE TABLE __schema__.orchestrator_modelcall (

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 918348ef1ebaa27ada75c3b765018dc8fa9adab0f4346caa939d2f2a3dbcb8aa
+// Written by `make typescript` from docs/openapi.yaml, sha256 27eadfa43c41481663f84c19fad303c2002e36571a395304fc247b7deb9c0e3d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1083,7 +1083,7 @@ export interface paths {
         get: operations["list_language_models"];
         put?: never;
         /**
-         * Create a language model
+         * Create a language model or a reranker
          * @description Agents without `language_models` call the models with a `position`, lowest first, instead of the deployment's. The next one is called if one fails.
          */
         post: operations["create_language_model"];
@@ -1110,7 +1110,7 @@ export interface paths {
         head?: never;
         /**
          * Change a language model
-         * @description A change of `endpoint` needs the `key` again. The name cannot change while agents use it.
+         * @description A change of `endpoint` needs the `key` again. Name and kind cannot change while agents use it.
          */
         patch: operations["update_language_model"];
         trace?: never;
@@ -1126,7 +1126,7 @@ export interface paths {
         put?: never;
         /**
          * Test a language model
-         * @description Asks it for a text, a tool call and an answer in a JSON schema, which takes up to its timeout. Its tokens are counted.
+         * @description Asks it for a text, a tool call and an answer in a JSON schema, and a reranker for scores, which takes up to its timeout. Its tokens are counted.
          */
         post: operations["test_language_model"];
         delete?: never;
@@ -1799,6 +1799,8 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
             language_models?: string[];
+            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
+            reranker?: string;
             /**
              * Accepts instructions of applications
              * @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed.
@@ -1936,6 +1938,8 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
             language_models?: string[];
+            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
+            reranker?: string;
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
@@ -2424,6 +2428,8 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
             language_models?: string[];
+            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
+            reranker?: string;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
             /**
@@ -2524,6 +2530,10 @@ export interface components {
             }[];
             /** @description The memories in the prompt, verbatim. */
             injected: string[];
+            /** @description The order of the agent's reranker as `ranked`, with scores, or the `problem`; null: there is none. */
+            reranker: {
+                [key: string]: unknown;
+            } | null;
             /** @description The prompt as it was sent, with the tokens of each section; null if not kept. */
             prompt: {
                 [key: string]: unknown;
@@ -3943,6 +3953,13 @@ export interface components {
             /** @description The name by which agents refer to it. Unique in the tenant. */
             name: string;
             /**
+             * @description A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.
+             *
+             *     * `language_model` - language model: answers and extracts facts
+             *     * `reranker` - reranker: sorts recalled memories
+             */
+            kind?: components["schemas"]["ModelKindEnum"];
+            /**
              * Address
              * @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices.
              */
@@ -3969,6 +3986,12 @@ export interface components {
             /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
             position?: number | null;
             /**
+             * Minimum score
+             * Format: double
+             * @description Of a reranker: memories with a lower score are left out. Blank: none are.
+             */
+            min_score?: number | null;
+            /**
              * Active
              * @description Whether it is called.
              */
@@ -3985,6 +4008,13 @@ export interface components {
         LanguageModelFields: {
             /** @description The name by which agents refer to it. */
             name: string;
+            /**
+             * @description A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.
+             *
+             *     * `language_model` - language model: answers and extracts facts
+             *     * `reranker` - reranker: sorts recalled memories
+             */
+            kind?: components["schemas"]["ModelKindEnum"];
             /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
             endpoint?: string;
             /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
@@ -4005,6 +4035,11 @@ export interface components {
             max_tokens_per_day?: number | null;
             /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
             position?: number | null;
+            /**
+             * Format: double
+             * @description Of a reranker: memories with a lower score are left out. Blank: none are.
+             */
+            min_score?: number | null;
             /** @description Whether it is called. */
             is_active?: boolean;
             /** @description The key of its server. No response shows it. Empty: none. */
@@ -4267,6 +4302,12 @@ export interface components {
             /** @description Name of the language model. Default: the agent's `extraction_model`. */
             model?: string;
         };
+        /**
+         * @description * `language_model` - language model: answers and extracts facts
+         *     * `reranker` - reranker: sorts recalled memories
+         * @enum {string}
+         */
+        ModelKindEnum: "language_model" | "reranker";
         /**
          * @description * `fast` - Fast
          *     * `reasoning` - Reasoning
@@ -4650,6 +4691,8 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
             language_models?: string[];
+            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
+            reranker?: string;
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
@@ -4795,6 +4838,13 @@ export interface components {
         PatchedLanguageModelChanges: {
             /** @description The name by which agents refer to it. */
             name?: string;
+            /**
+             * @description A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.
+             *
+             *     * `language_model` - language model: answers and extracts facts
+             *     * `reranker` - reranker: sorts recalled memories
+             */
+            kind?: components["schemas"]["ModelKindEnum"];
             /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
             endpoint?: string;
             /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
@@ -4815,6 +4865,11 @@ export interface components {
             max_tokens_per_day?: number | null;
             /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
             position?: number | null;
+            /**
+             * Format: double
+             * @description Of a reranker: memories with a lower score are left out. Blank: none are.
+             */
+            min_score?: number | null;
             /** @description Whether it is called. */
             is_active?: boolean;
             /** @description The key of its server. No response shows it. Empty: none. */
@@ -5196,6 +5251,10 @@ export interface components {
             }[];
             /** @description The memories in the prompt, verbatim. */
             injected: string[];
+            /** @description The order of the agent's reranker as `ranked`, with scores, or the `problem`; null: there is none. */
+            reranker: {
+                [key: string]: unknown;
+            } | null;
             /** @description The prompt as it was sent, with the tokens of each section; null if not kept. */
             prompt: {
                 [key: string]: unknown;

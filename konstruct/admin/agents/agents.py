@@ -166,7 +166,7 @@ class AgentAdmin(AuditedAdmin):
         _fieldset(
             _("Language model"),
             _("The tier also decides how long a prompt may become."),
-            *("language_models", "model_tier", "model", "max_completion_tokens"),
+            *("language_models", "model_tier", "model", "max_completion_tokens", "reranker"),
         ),
         _fieldset(
             _("Applications"),

@@ -37,8 +37,8 @@ class LanguageModelForm(forms.ModelForm):
     class Meta:
         model = LanguageModel
         fields = (
-            "name", "endpoint", "key", "model", "prompt_price", "completion_price",
-            "timeout_seconds", "max_tokens_per_day", "position", "is_active",
+            "name", "kind", "endpoint", "key", "model", "prompt_price", "completion_price",
+            "timeout_seconds", "max_tokens_per_day", "position", "min_score", "is_active",
         )  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
@@ -55,8 +55,17 @@ class LanguageModelAdmin(AuditedAdmin):
     """Language models of the tenant, in the order in which agents without own ones call them."""
 
     form = LanguageModelForm
-    list_display = ("name", "position", "endpoint", "model", "has_key", "is_active", "created_at")
-    list_filter = ("is_active",)
+    list_display = (
+        "name",
+        "kind",
+        "position",
+        "endpoint",
+        "model",
+        "has_key",
+        "is_active",
+        "created_at",
+    )
+    list_filter = ("kind", "is_active")
     search_fields = ("name", "endpoint", "model")
     readonly_fields = ("has_key", "test")
 

@@ -52,6 +52,7 @@ REASONS: Final = {
     "same text": _("It repeats the text of a better one, or what the built-in responder recalled."),
     "over the budget": _("The token budget was reached."),
     "given as a fact": _("The prompt has the fact that is based on it."),
+    "below the reranker's minimum": _("The reranker gave it a low score."),
 }
 SECTIONS: Final = {
     "system": _("Agent instructions"),
@@ -120,13 +121,19 @@ def with_sources(
     sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
     hits = [memory_context(hit, hit, agent) for hit in trace["hits"]]
     cut = left_out_context(trace["cut"], agent)
-    given_facts = [fact for fact in trace.get("facts") or () if not fact.get("reason")]
-    facts_left_out = [fact for fact in trace.get("facts") or () if fact.get("reason")]
+    ranked = (trace.get("reranker") or {}).get("ranked", ())
+    ranks = {memory["id"]: (rank, memory["score"]) for rank, memory in enumerate(ranked, 1)}
+    facts = [
+        {**fact, "reranked": ranks.get(fact["memory_id"])} for fact in trace.get("facts") or ()
+    ]
+    given_facts = [fact for fact in facts if not fact.get("reason")]
+    facts_left_out = [fact for fact in facts if fact.get("reason")]
     recalled = {as_uuid(hit["message_id"]) for hit in hits}
     quoted = {as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
     changes = _Changes({*recalled, *quoted, *source_ids}, given_facts, replied_at)
     for memory in (*hits, *cut):
         memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
+        memory["reranked"] = ranks.get(memory["message_id"])
     for hit in hits:
         hit |= changes.message_changes(hit["message_id"])
         if hit["content"] == ERASED_PART:

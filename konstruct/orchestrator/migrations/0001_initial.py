@@ -331,6 +331,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "reranker",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Name of the tenant's reranker, which sorts recalled memories. Blank: none.",
+                        max_length=120,
+                    ),
+                ),
+                (
                     "accepts_client_instructions",
                     models.BooleanField(
                         db_default=True,
@@ -2136,6 +2146,21 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            (
+                                "language_model",
+                                "language model: answers and extracts facts",
+                            ),
+                            ("reranker", "reranker: sorts recalled memories"),
+                        ],
+                        db_default="language_model",
+                        default="language_model",
+                        help_text="A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.",
+                    ),
+                ),
+                (
                     "endpoint",
                     models.CharField(
                         blank=True,
@@ -2215,6 +2240,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "min_score",
+                    models.FloatField(
+                        blank=True,
+                        help_text="Of a reranker: memories with a lower score are left out. Blank: none are.",
+                        null=True,
+                        verbose_name="minimum score",
+                    ),
+                ),
+                (
                     "is_active",
                     models.BooleanField(
                         db_default=True,
@@ -2238,6 +2272,19 @@ class Migration(migrations.Migration):
                         fields=("name",),
                         name="language_model_name",
                         violation_error_message="This tenant has a language model of that name already.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "language_model"),
+                            models.Q(
+                                ("kind", "reranker"),
+                                ("position", None),
+                                models.Q(("endpoint", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="language_model_kind",
+                        violation_error_message="A reranker has an address and no position.",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

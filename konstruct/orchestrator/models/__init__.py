@@ -20,7 +20,7 @@ from konstruct.orchestrator.models.extraction import (
 )
 from konstruct.orchestrator.models.history_imports import HISTORY_IMPORTS, HistoryImport
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
-from konstruct.orchestrator.models.language_models import LanguageModel
+from konstruct.orchestrator.models.language_models import LanguageModel, ModelKind
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.tool_calls import AnswerOptions, ToolCall
 from konstruct.orchestrator.models.usage import DailyActivity, DailyUsage

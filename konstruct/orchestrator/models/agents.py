@@ -14,7 +14,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import get_language_info, gettext, gettext_lazy as _
 
-from konstruct.orchestrator.models.language_models import LanguageModel
+from konstruct.orchestrator.models.language_models import LanguageModel, ModelKind
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
@@ -180,6 +180,10 @@ class Agent(TenantModel):
         help_text="Names of the tenant's language models that answer, in this order: the next one "
         "is called if one fails. None: the tenant's default models.",
     )
+    reranker = fields.optional_char(
+        max_length=120,
+        help_text="Name of the tenant's reranker, which sorts recalled memories. Blank: none.",
+    )
     accepts_client_instructions = fields.flag(
         "accepts instructions of applications",
         default=True,
@@ -321,7 +325,7 @@ class Agent(TenantModel):
             kind="agents",
             position=1,
             is_mutable=True,
-            without=("language_models",),  # another tenant has other ones
+            without=("language_models", "reranker"),  # another tenant has other ones
             where="%(user)s::text IS NULL"
             " OR id IN (SELECT agent_id FROM memory_message WHERE user_id = %(user)s)"
             " OR id IN (SELECT agent_id FROM memory_memoryentry WHERE user_id = %(user)s)"
@@ -410,11 +414,16 @@ class Agent(TenantModel):
                 {"tools": f"There is no tool {unknown[0]!r}. There are: {known}."}
             )
         validate_rules(self)
-        models_by_name = LanguageModel.objects.in_bulk(self.language_models, field_name="name")
-        if unknown := [name for name in self.language_models if name not in models_by_name]:
-            raise ValidationError(
-                {"language_models": f"This tenant has no language model {unknown[0]!r}."}
-            )
+        named = {
+            "language_models": (ModelKind.LANGUAGE_MODEL, self.language_models),
+            "reranker": (ModelKind.RERANKER, [self.reranker] if self.reranker else []),
+        }
+        for field, (kind, names) in named.items():
+            found = LanguageModel.objects.filter(kind=kind, name__in=names) if names else ()
+            existing = {model.name for model in found}
+            if missing := [name for name in names if name not in existing]:
+                words = kind.replace("_", " ")
+                raise ValidationError({field: f"This tenant has no {words} {missing[0]!r}."})
         rules = self.fact_review_by_slot
         if not isinstance(rules, dict) or not {*rules.values()} <= {*FactReview.values}:
             raise ValidationError(

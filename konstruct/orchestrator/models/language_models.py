@@ -1,4 +1,4 @@
-"""The table of a tenant's own language models."""
+"""The table of a tenant's own language models and rerankers."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -15,6 +15,13 @@ from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData
 
 
+class ModelKind(models.TextChoices):
+    """What a model is for."""
+
+    LANGUAGE_MODEL = "language_model", "language model: answers and extracts facts"
+    RERANKER = "reranker", "reranker: sorts recalled memories"
+
+
 class LanguageModel(TenantModel):
     """A language model of the tenant: its server, key, prices and limits."""
 
@@ -23,6 +30,11 @@ class LanguageModel(TenantModel):
         max_length=120,
         validators=[ProhibitNullCharactersValidator(), RegexValidator(r"^\S(.*\S)?$")],
         help_text="The name by which agents refer to it. Unique in the tenant.",
+    )
+    kind = fields.choice(
+        ModelKind.LANGUAGE_MODEL,
+        help_text="A reranker sorts the memories of agents that name it. Its server is asked at "
+        "/rerank below the address.",
     )
     endpoint = fields.optional_char(
         "address",
@@ -59,6 +71,12 @@ class LanguageModel(TenantModel):
         help_text="Place among the models of agents without own ones, lowest first. Blank: it is "
         "only for agents that name it.",
     )
+    min_score = models.FloatField(
+        "minimum score",
+        null=True,
+        blank=True,
+        help_text="Of a reranker: memories with a lower score are left out. Blank: none are.",
+    )
     is_active = fields.flag("active", default=True, help_text="Whether it is called.")
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="Time of creation."
@@ -74,6 +92,12 @@ class LanguageModel(TenantModel):
                 fields=["name"],
                 name="language_model_name",
                 violation_error_message="This tenant has a language model of that name already.",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind=ModelKind.LANGUAGE_MODEL)
+                | (models.Q(kind=ModelKind.RERANKER, position=None) & ~models.Q(endpoint="")),
+                name="language_model_kind",
+                violation_error_message="A reranker has an address and no position.",
             ),
             models.CheckConstraint(
                 condition=models.Q(timeout_seconds__gt=0) | models.Q(timeout_seconds=None),

@@ -223,6 +223,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
             session = handovers.program_turns(message, snapshot.history)
         instructions = instructions_for(agent, snapshot.instructions)
         gathered = gather_context(message, agent, session, instructions)
+    gathered = runner.rerank(agent, gathered, {"agent_id": agent.id, "message_id": message.id})
     prompt = build_prompt(agent, gathered, session)
     # A tool call, or the introduction of an agent after a handover, may precede the reply.
     may_stream = not (agent.tools or agent.hands_to or agent.id != message.agent_id)

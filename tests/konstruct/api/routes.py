@@ -416,7 +416,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("language-model-list", "GET"): Case(at("language-models/"), messages=3),
     ("language-model-list", "POST"): Case(
         at("language-models/"),
-        messages=7,
+        messages=8,
         body=lambda seed: {"name": "backup", "endpoint": "https://llm.invalid/v1"},
     ),
     ("language-model-detail", "GET"): Case(
@@ -424,7 +424,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("language-model-detail", "PATCH"): Case(
         lambda seed: f"{V1}language-models/{seed.language_model}/",
-        messages=7,
+        messages=8,
         body=lambda seed: {"position": 1},
     ),
     ("language-model-detail", "DELETE"): Case(

@@ -48,6 +48,8 @@ class Agent(TypedDict):
     language_models: NotRequired[list[str]]
     """Names of the tenant's language models that answer, in this order: the next one is called
     if one fails. None: the tenant's default models."""
+    reranker: NotRequired[str]
+    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -143,6 +145,8 @@ class NewAgent(TypedDict):
     language_models: NotRequired[list[str]]
     """Names of the tenant's language models that answer, in this order: the next one is called
     if one fails. None: the tenant's default models."""
+    reranker: NotRequired[str]
+    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -396,6 +400,8 @@ class DraftFields(TypedDict):
     language_models: NotRequired[list[str]]
     """Names of the tenant's language models that answer, in this order: the next one is called
     if one fails. None: the tenant's default models."""
+    reranker: NotRequired[str]
+    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
     max_completion_tokens: NotRequired[int | None]
     """Maximum number of tokens in one answer of the language model. An application may ask for
     fewer. Blank: only the model's own limit."""
@@ -480,6 +486,9 @@ class DryTrace(TypedDict):
     """The facts considered, each with the reason of its decision."""
     injected: list[str]
     """The memories in the prompt, verbatim."""
+    reranker: dict[str, Any] | None
+    """The order of the agent's reranker as `ranked`, with scores, or the `problem`; null:
+    there is none."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
     query: str
@@ -1130,6 +1139,9 @@ class LanguageModel(TypedDict):
     """Where it is."""
     name: str
     """The name by which agents refer to it. Unique in the tenant."""
+    kind: NotRequired[Literal["language_model", "reranker"]]
+    """A reranker sorts the memories of agents that name it. Its server is asked at /rerank
+    below the address."""
     endpoint: NotRequired[str]
     """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
     pool. Blank: the deployment's server, with its key and its prices."""
@@ -1147,6 +1159,8 @@ class LanguageModel(TypedDict):
     position: NotRequired[int | None]
     """Place among the models of agents without own ones, lowest first. Blank: it is only for
     agents that name it."""
+    min_score: NotRequired[float | None]
+    """Of a reranker: memories with a lower score are left out. Blank: none are."""
     is_active: NotRequired[bool]
     """Whether it is called."""
     has_key: bool
@@ -1160,6 +1174,9 @@ class NewLanguageModel(TypedDict):
 
     name: str
     """The name by which agents refer to it."""
+    kind: NotRequired[Literal["language_model", "reranker"]]
+    """A reranker sorts the memories of agents that name it. Its server is asked at /rerank
+    below the address."""
     endpoint: NotRequired[str]
     """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
     pool. Blank: the deployment's server, with its key and its prices."""
@@ -1177,6 +1194,8 @@ class NewLanguageModel(TypedDict):
     position: NotRequired[int | None]
     """Place among the models of agents without own ones, lowest first. Blank: it is only for
     agents that name it."""
+    min_score: NotRequired[float | None]
+    """Of a reranker: memories with a lower score are left out. Blank: none are."""
     is_active: NotRequired[bool]
     """Whether it is called."""
     key: NotRequired[str]
@@ -1476,6 +1495,8 @@ class AgentChanges(TypedDict):
     language_models: NotRequired[list[str]]
     """Names of the tenant's language models that answer, in this order: the next one is called
     if one fails. None: the tenant's default models."""
+    reranker: NotRequired[str]
+    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
     accepts_client_instructions: NotRequired[bool]
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
@@ -1579,6 +1600,9 @@ class LanguageModelChanges(TypedDict):
 
     name: NotRequired[str]
     """The name by which agents refer to it."""
+    kind: NotRequired[Literal["language_model", "reranker"]]
+    """A reranker sorts the memories of agents that name it. Its server is asked at /rerank
+    below the address."""
     endpoint: NotRequired[str]
     """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
     pool. Blank: the deployment's server, with its key and its prices."""
@@ -1596,6 +1620,8 @@ class LanguageModelChanges(TypedDict):
     position: NotRequired[int | None]
     """Place among the models of agents without own ones, lowest first. Blank: it is only for
     agents that name it."""
+    min_score: NotRequired[float | None]
+    """Of a reranker: memories with a lower score are left out. Blank: none are."""
     is_active: NotRequired[bool]
     """Whether it is called."""
     key: NotRequired[str]
@@ -1735,6 +1761,9 @@ class RecallEventInFull(TypedDict):
     """The facts considered, each with the reason of its decision."""
     injected: list[str]
     """The memories in the prompt, verbatim."""
+    reranker: dict[str, Any] | None
+    """The order of the agent's reranker as `ranked`, with scores, or the `problem`; null:
+    there is none."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
     unknown_languages: list[str]

@@ -42,7 +42,7 @@ MAX_RULES = 100
 MAX_INTEGER = 2**31 - 1
 SETTINGS = [
     *("name", "system_prompt", "identity", "persona", "model", "model_tier", "language_models"),
-    *("accepts_client_instructions", "max_completion_tokens", "is_active"),
+    *("reranker", "accepts_client_instructions", "max_completion_tokens", "is_active"),
     *("conversation_pause_hours", "language", "time_zone"),
     *("recall_mode", "recall_top_k", "recall_gate", "recall_preset"),
     *("recall_open_at", "recall_keep_at", "recall_neighbours", "recall_weights", "tools"),

@@ -40,7 +40,7 @@ DRAFT_FIELDS = frozenset(
         *("system_prompt", "identity", "persona", "model_tier", "model", "max_completion_tokens"),
         *("language_models", "tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
         *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
-        *("recall_open_at", "recall_keep_at", "recall_weights"),
+        *("recall_open_at", "recall_keep_at", "recall_weights", "reranker"),
     }
 )
 

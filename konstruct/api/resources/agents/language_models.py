@@ -1,4 +1,4 @@
-"""Language models of the tenant: their servers, keys, prices and limits."""
+"""Language models and rerankers of the tenant: their servers, keys, prices and limits."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -26,8 +26,8 @@ from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 _SETTINGS = [
-    *("name", "endpoint", "model", "prompt_price", "completion_price", "timeout_seconds"),
-    *("max_tokens_per_day", "position", "is_active"),
+    *("name", "kind", "endpoint", "model", "prompt_price", "completion_price", "timeout_seconds"),
+    *("max_tokens_per_day", "position", "min_score", "is_active"),
 ]
 
 
@@ -111,7 +111,7 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         Action.CREATE, body=LanguageModelFields, errors=(409,), headers=[IDEMPOTENCY_KEY, LOCATION]
     )
     def create(self, request: Request) -> Response:
-        """Create a language model.
+        """Create a language model or a reranker.
 
         Agents without `language_models` call the models with a `position`, lowest first, instead of
         the deployment's. The next one is called if one fails.
@@ -123,7 +123,8 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     def partial_update(self, request: Request, language_model_id: UUID) -> Response:
         """Change a language model.
 
-        A change of `endpoint` needs the `key` again. The name cannot change while agents use it.
+        A change of `endpoint` needs the `key` again. Name and kind cannot change while agents use
+        it.
         """
         rows = LanguageModel.objects.select_for_update()
         model = get_object_or_404(rows, pk=language_model_id)
@@ -149,8 +150,8 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     def measure(self, request: Request, language_model_id: UUID) -> Response:
         """Test a language model.
 
-        Asks it for a text, a tool call and an answer in a JSON schema, which takes up to its
-        timeout. Its tokens are counted.
+        Asks it for a text, a tool call and an answer in a JSON schema, and a reranker for scores,
+        which takes up to its timeout. Its tokens are counted.
         """
         model = self.get_object()
         return Response(LanguageModelTestSerializer(measure_language_model(model)).data)

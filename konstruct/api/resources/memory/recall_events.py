@@ -67,6 +67,11 @@ class RecallTraceSerializer(serializers.Serializer):
     injected = serializers.ListField(
         child=serializers.CharField(), help_text="The memories in the prompt, verbatim."
     )
+    reranker = serializers.DictField(
+        allow_null=True,
+        help_text="The order of the agent's reranker as `ranked`, with scores, or the `problem`; "
+        "null: there is none.",
+    )
     prompt = serializers.DictField(
         allow_null=True,
         help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",

@@ -7,10 +7,12 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator import runner
+from konstruct.orchestrator import pipeline, runner
+from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.language_models import create_language_model, key_of
 from konstruct.orchestrator.models import Agent, LanguageModel
+from memory.context import ContextManager
 from tenants.audit.models import AccessEvent, Action
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Browser, Program
@@ -22,6 +24,7 @@ KEY = "sk-only-the-server-sees-it"
 
 def save(admin: Client, path: str = "add/", **fields: Any) -> Any:
     form = {"name": "main", "prompt_price": "2.5", "completion_price": "10", "is_active": "on"}
+    form["kind"] = "language_model"
     return admin.post(f"{PAGE}{path}", {**form, **fields}, follow=True)
 
 
@@ -117,3 +120,32 @@ def test_a_conversation_names_the_model_and_its_cost(
     assert "main" in admin.get("/admin/orchestrator/modelcall/").text
     (row,) = program_a.get("/api/v1/usage/models/").json()["results"]
     assert (row["language_model"], row["model"], row["cost"]) == ("main", "large", "0.002000")
+
+
+def test_a_reranker_is_added_and_sources_show_its_place_for_each_memory(
+    program_a: Program, admin: Client, settings: Any, llm_connections: None
+) -> None:
+    settings.WEBHOOK_HOSTS = ["127.0.0.1"]
+    tenant_id = program_a.tenant.id
+    with LLMServer() as server:
+        fields = {"kind": "reranker", "endpoint": server.url, "min_score": "0.4"}
+        refused = save(admin, **fields, position="1")
+        assert "A reranker has an address and no position." in refused.text
+        save(admin, **fields)
+        server.answers = [
+            Answer({"results": [{"index": 0, "relevance_score": 0.25}]}),
+            Answer("<html>"),
+        ]
+        pages = []
+        for thread_id in ("t1", "t2"):
+            with tenant_scope(tenant_id):
+                update_agent(Agent.objects.get(), reranker="main")
+                ContextManager().store_memory(tenant_id, "The beagle is in Porto.")
+            message_id = program_a.send("Where is the beagle?", thread_id=thread_id).json()["id"]
+            pipeline.handle(tenant_id=tenant_id, message_id=message_id)
+            reply_id = program_a.get(f"/api/v1/messages/{message_id}/").json()["reply"]["id"]
+            pages.append(admin.get(f"/admin/conversations/{message_id}/?why={reply_id}").text)
+    assert "Reranked by <bdi>main</bdi>" in pages[0]
+    assert "Place 1 of the reranker, score 0.25" in pages[0]
+    assert "below the reranker&#x27;s minimum" in pages[0]
+    assert "The reranker&#x27;s answer cannot be read: it is not JSON." in pages[1]

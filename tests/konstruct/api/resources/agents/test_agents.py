@@ -50,6 +50,7 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "conversation_pause_hours": 12,
         "language": "",
         "language_models": [],
+        "reranker": "",
         "recall_mode": "hybrid",
         "recall_top_k": 5,
         "recall_gate": True,
