@@ -212,6 +212,7 @@ class HttpLanguageModel:
         self._check_address()
         url = completions.split_credentials(self.url)[0].rstrip("/").removesuffix("/rerank")
         endpoint = Endpoint(f"{url}/rerank", "openai")
+        _client(os.getpid(), self.is_guarded)  # its import may take a second
         deadline = time.monotonic() + self.timeout
         with closing(self._events(endpoint, request, payload, deadline)) as events:
             _, data = next(events)
