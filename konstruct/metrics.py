@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from itertools import product
 from typing import Any, Final
-from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
@@ -27,14 +26,13 @@ from konstruct.heartbeats import BEAT, OWNER, QUEUES, WEB, has_heartbeat
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from tenants import transaction
-from tenants.admin.figures import Backlog, backlogs, tenants_with_most
 from tenants.audit.tombstones import TOMBSTONES
-from tenants.context import connection, fetch_all, public_scope, server_scope
+from tenants.context import connection, fetch_all, fetch_value, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
-from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, gauge, registry
+from tenants.metrics import Metric, gauge, registry
 from tenants.models import Tenant
-from tenants.outages import OUTAGES, ServerDown, outage_reason
+from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.migration_state import is_fitting
 from tenants.servers import servers
 
@@ -79,16 +77,6 @@ OLDEST: Final = gauge(
 )
 GIVEN_UP: Final = gauge(
     "konstruct_jobs_given_up", "Jobs that failed for good, and wait for a person.", server=_SERVERS
-)
-TENANT_WAITING: Final = gauge(
-    "konstruct_tenant_jobs_waiting",
-    f"Jobs that wait, of the {MAX_TENANTS} tenants with the oldest; other: of all others.",
-    tenant=LimitedValues(MAX_TENANTS),
-)
-TENANT_OLDEST: Final = gauge(
-    "konstruct_tenant_oldest_seconds",
-    "Wait of the oldest due job of these tenants; other: of the others.",
-    tenant=LimitedValues(MAX_TENANTS),
 )
 TENANTS: Final = gauge("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
 BEHIND: Final = gauge(
@@ -158,10 +146,9 @@ def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
 
 def read_states() -> Iterator[Sample]:
     """Read all states."""
-    backlogs_by_tenant: dict[UUID, Backlog] = {}
     for server in _SERVERS:
         try:
-            samples, server_backlogs = _server_samples(server)
+            jobs, given_up = read_jobs(server)
         except OUTAGES as error:
             logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
             # A server that cancels a slow query is up.
@@ -169,12 +156,13 @@ def read_states() -> Iterator[Sample]:
             yield _sample(SERVER_UP, is_slow, server=server)
             continue
         yield _sample(SERVER_UP, 1, server=server)
-        yield from samples
-        failed = sum(backlog.failed for backlog in server_backlogs.values())
-        yield _sample(GIVEN_UP, failed, server=server)
-        backlogs_by_tenant |= server_backlogs
+        yield _sample(GIVEN_UP, given_up, server=server)
+        for kind in KINDS:
+            numbers = jobs.get(kind, (0, 0, 0))
+            for metric, number in zip((WAITING, IN_WORK, OLDEST), numbers, strict=True):
+                yield _sample(metric, number, server=server, kind=kind)
     try:
-        yield from list(_tenant_samples(backlogs_by_tenant))
+        yield from list(_tenant_samples())
     except OUTAGES as error:
         logger.warning("Metrics lack the tenants: %s", outage_reason(error))
     try:
@@ -191,12 +179,12 @@ def _sample(metric: Metric, value: float, **labels: str) -> Sample:
     return metric, metric.bound_labels(labels), value
 
 
-def read_jobs(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
+def read_jobs(server: str) -> tuple[dict[str, list[Any]], int]:
     """Read the jobs of a server.
 
     Returns:
         By kind: how many wait, how many run, and for how many seconds the oldest due one has
-        waited; and the backlogs of tenants.
+        waited; and the number of jobs that were given up.
 
     Raises:
         ServerDown: the server takes no connections.
@@ -204,33 +192,12 @@ def read_jobs(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
     with server_scope(server), transaction.atomic():
         connection.set_local({"statement_timeout": f"{int(1000 * QUERY_TIMEOUT_SECONDS)}ms"})
         jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
-        backlogs_by_tenant, down = backlogs([server])
-    if down:
-        raise ServerDown(server)
-    return jobs, backlogs_by_tenant
+        return jobs, fetch_value("SELECT coalesce(sum(failed), 0) FROM public.job_backlogs()")
 
 
-def _server_samples(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
-    jobs, backlogs_by_tenant = read_jobs(server)
-    samples = []
-    for kind in KINDS:
-        for metric, number in zip(
-            (WAITING, IN_WORK, OLDEST), jobs.get(kind, (0, 0, 0)), strict=True
-        ):
-            samples.append(_sample(metric, number, server=server, kind=kind))
-    return samples, backlogs_by_tenant
-
-
-def _tenant_samples(backlogs_by_tenant: dict[UUID, Backlog]) -> Iterator[Sample]:
-    """Count tenants, and name the MAX_TENANTS tenants whose jobs have waited longest."""
-    now = time.time()
-
-    def age(backlog: Backlog) -> float:
-        return now - backlog.oldest.timestamp() if backlog.oldest else 0.0
-
-    named_tenants = tenants_with_most(backlogs_by_tenant, age, MAX_TENANTS)
+def _tenant_samples() -> Iterator[Sample]:
+    """Count tenants by their states, and those that need attention."""
     with public_scope():
-        slugs = dict(Tenant.objects.filter(pk__in=named_tenants).values_list("pk", "slug"))
         states = Counter(Tenant.objects.values_list("state", flat=True))
         behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
         oldest = Tenant.objects.provisioned().oldest_backup()
@@ -243,15 +210,9 @@ def _tenant_samples(backlogs_by_tenant: dict[UUID, Backlog]) -> Iterator[Sample]
     for name in Tenant.State.values:
         yield _sample(TENANTS, states[name], state=name)
     yield _sample(BEHIND, behind)
-    yield _sample(LAST_BACKUP, now - oldest.timestamp() if oldest else 0)
+    yield _sample(LAST_BACKUP, time.time() - oldest.timestamp() if oldest else 0)
     for quota, level in product(*QUOTAS_REACHED.labels.values()):
         yield _sample(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
-    others = [backlog for pk, backlog in backlogs_by_tenant.items() if pk not in slugs]
-    for pk, slug in slugs.items():
-        yield TENANT_WAITING, {"tenant": slug}, backlogs_by_tenant[pk].waiting
-        yield TENANT_OLDEST, {"tenant": slug}, age(backlogs_by_tenant[pk])
-    yield TENANT_WAITING, {"tenant": OTHER}, sum(backlog.waiting for backlog in others)
-    yield TENANT_OLDEST, {"tenant": OTHER}, max(map(age, others), default=0.0)
 
 
 class Handler(MetricsHandler):

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from tenants.context import execute, fetch_column, fetch_value, tenant_connection
+from tenants.context import execute, fetch_value, tenant_connection
 from tenants.exceptions import PooledOwner, RestoreBusy, SchemaBusy
 
 FIRST_PAUSE_SECONDS = 0.005
@@ -51,14 +51,6 @@ RESTORE: Final = (7_405, 0)
 # then a waiting caller gets an error.
 WAIT_SECONDS: Final = 300.0
 
-# pg_locks shows the two keys of a lock as unsigned integers.
-_HOLDER = """
-    SELECT pid FROM pg_locks
-    WHERE locktype = 'advisory' AND granted AND objsubid = 2
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND classid = %s AND objid = %s
-"""
-
 
 def migrate_lock() -> AbstractContextManager[bool]:
     """Hold the lock of `manage.py migrate`; yield False if another run holds it."""
@@ -78,8 +70,7 @@ def restore_lock() -> Iterator[None]:
     with _lock_unless_held(RESTORE) as is_alone:
         if not is_alone:
             raise RestoreBusy(
-                f"another restore is running (Postgres backend {_holder_pids(RESTORE)}): wait for"
-                " its end, and run this one again"
+                "another restore is running: wait for its end, and run this one again"
             )
         yield
 
@@ -95,8 +86,8 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
     if not poll(partial(_try_lock, key), seconds=wait_seconds):
         raise SchemaBusy(
-            f"another process makes, migrates or drops the schema {schema_name}"
-            f" (Postgres backend {_holder_pids(key)}); wait for its end, or end it, and try again"
+            f"another process makes, migrates or drops the schema {schema_name}: wait for its end,"
+            " or end it, and try again"
         )
     try:
         yield
@@ -152,10 +143,3 @@ def _unlock(key: tuple[int, int]) -> None:
             execute("SELECT pg_advisory_unlock(%s, %s)", key)
         except (InterfaceError, OperationalError):
             connection.close()
-
-
-def _holder_pids(key: tuple[int, int]) -> str:
-    return (
-        ", ".join(str(pid) for pid in fetch_column(_HOLDER, [part % 2**32 for part in key]))
-        or "disconnected"
-    )

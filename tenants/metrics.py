@@ -31,8 +31,6 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 
 OTHER: Final = "other"
-# The number of tenants with a series of their own in a gauge.
-MAX_TENANTS: Final = 20
 IN_FILES: Final = values.ValueClass is not values.MutexValue
 # From a cached answer to a language model's reply that takes minutes.
 SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)

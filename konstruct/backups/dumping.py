@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.template.defaultfilters import filesizeformat
 
@@ -89,10 +88,7 @@ def back_up(
             # First: an erasure that ends later is repeated after a restore, in the backup or not.
             "journal": journal.position(),
             "keeps_journal": journal.is_enabled(),
-            "keys": {
-                "secret": [key_id(key) for key in secrets()],
-                "tokens": [key_id(key) for key in settings.CHANNEL_TOKEN_KEYS],
-            },
+            "keys": [key_id(key) for key in secrets()],
             "public": with_public,
         }
         for number, tenant in enumerate(tenants, 1):

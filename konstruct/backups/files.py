@@ -104,7 +104,7 @@ def read_manifest(path: Path) -> Manifest:
             raise BackupInvalid(f"{path / MANIFEST} is too large for a manifest")
         document = read_json((path / MANIFEST).read_bytes())
         sent_signature = document.pop("signature")
-        keys = document["keys"]["secret"]
+        keys = document["keys"]
     except OSError as error:
         raise BackupInvalid(f"{path} is not a backup: it has no {MANIFEST} to read") from error
     except (NotStrictJSON, AttributeError, KeyError, TypeError) as error:

@@ -3,7 +3,7 @@
 No row of a tenant is read: jobs are counted by a function that names no job.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,14 +54,6 @@ def add_figures(tenants: list[Any]) -> None:
     for tenant in tenants:
         tenant.backlog = waiting.get(tenant.pk, Backlog())
         tenant.is_down = tenant.server in down
-
-
-def tenants_with_most(
-    backlogs: dict[UUID, Backlog], key: Callable[[Backlog], Any], limit: int
-) -> list[UUID]:
-    """Return the ids of the tenants with the largest values of a key, without zero values."""
-    tenant_ids = [tenant_id for tenant_id, backlog in backlogs.items() if key(backlog)]
-    return sorted(tenant_ids, key=lambda tenant_id: key(backlogs[tenant_id]), reverse=True)[:limit]
 
 
 def attention_context(request: HttpRequest) -> dict[str, Any]:

@@ -4,10 +4,8 @@ They are Django groups; a tenant may add others. Every migrate restores the perm
 three.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from django.apps import apps
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q, QuerySet
@@ -141,30 +139,11 @@ def create_roles(**_: Any) -> None:
     """Create the three roles of the tenant that is being migrated, and set their permissions."""
     if current_tenant_id() is None:
         return
-    rows = Permission.objects.filter(_is_one_of(ROLES["admin"])).select_related("content_type")
+    rows = Permission.objects.select_related("content_type")
     known = {f"{row.content_type.app_label}.{row.codename}": row for row in rows}
-    if known.keys() != ROLES["admin"]:
+    if not known.keys() >= ROLES["admin"]:
         return  # one app was migrated, or backwards: some tables do not exist
-    _rename(known)
     groups = {group.name: group for group in Group.objects.filter(name__in=ROLES)}
     for name, permissions in ROLES.items():
         group = groups.get(name) or Group.objects.create(name=name)
         group.permissions.set([known[permission] for permission in sorted(permissions)])
-
-
-def _rename(permissions: Mapping[str, Permission]) -> None:
-    """Give permissions of models their declared names: Django only creates missing permissions."""
-    for model in apps.get_models():
-        for codename, name in model._meta.permissions:
-            row = permissions.get(f"{model._meta.app_label}.{codename}")
-            if row is not None and row.name != name:
-                row.name = str(name)
-                row.save(update_fields=["name"])
-
-
-def _is_one_of(permissions: frozenset[str]) -> Q:
-    found = Q(pk__in=[])
-    for permission in permissions:
-        label, codename = permission.split(".")
-        found |= Q(content_type__app_label=label, codename=codename)
-    return found

@@ -26,15 +26,6 @@ class UsageError(CommandError):
         super().__init__(" ".join(message.split()), returncode=2)
 
 
-class OneLineParser(CommandParser):
-    """Reports an error in one line, without the usage."""
-
-    def error(self, message: str) -> Any:
-        if self.called_from_command_line:
-            self.exit(2, f"{self.prog}: {message} (--help shows how)\n")
-        raise UsageError(message)
-
-
 class KonstructCommand(BaseCommand):
     """A command that turns Konstruct's errors into one line on stderr and an exit status.
 
@@ -45,12 +36,6 @@ class KonstructCommand(BaseCommand):
     def name(self) -> str:
         """The name of the command."""
         return type(self).__module__.rpartition(".")[2]
-
-    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        parser = super().create_parser(prog_name, subcommand, **kwargs)
-        # BaseCommand names its parser's class; ours differs in error() alone.
-        parser.__class__ = OneLineParser
-        return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

@@ -31,7 +31,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
-from tenants.metrics import MAX_TENANTS, METRICS, AllocatedFile, registry, remove_dead_processes
+from tenants.metrics import METRICS, AllocatedFile, registry, remove_dead_processes
 from tenants.models import Job, Tenant
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
@@ -86,7 +86,7 @@ def test_every_metric_is_in_the_registry() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_tenants_have_as_many_series_as_twenty(tenant_a: Tenant) -> None:
+def test_a_thousand_tenants_have_few_series(tenant_a: Tenant) -> None:
     new = [
         Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()), schema_name=f"t_{pk.hex}",
                server="default")
@@ -98,13 +98,6 @@ def test_a_thousand_tenants_have_as_many_series_as_twenty(tenant_a: Tenant) -> N
         with tenant_scope(tenant.id):
             Job.objects.create(kind="reply", key=uuid4(), due_at=now - timedelta(minutes=number))
     text = given()
-    named = re.findall(r'^konstruct_tenant_jobs_waiting{tenant="(.*)"} (.*)$', text, re.M)
-    oldest = {f"many-{n}" for n in range(1000 - MAX_TENANTS, 1000)}
-    assert {slug for slug, _ in named} == {*oldest, "other"}
-    assert sum(float(number) for _, number in named) == 1000
-    others = re.search(r'^konstruct_tenant_oldest_seconds{tenant="other"} (.*)$', text, re.M)
-    assert others is not None
-    assert (999 - MAX_TENANTS) * 60 <= float(others[1]) < (1000 - MAX_TENANTS) * 60
     waiting = re.search(r'^konstruct_jobs_waiting{kind="reply",.*} (.*)$', text, re.M)
     assert waiting is not None
     assert float(waiting[1]) == 1000
