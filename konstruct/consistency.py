@@ -16,21 +16,11 @@ from django.db.models.functions import Substr
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.messages import konstruct_message
-from konstruct.orchestrator.models import (
-    HISTORY_IMPORTS,
-    Escalation,
-    ExtractionCursor,
-    HeldFor,
-    HistoryImport,
-    HistoryMerge,
-    PendingReply,
-    ToolCall,
-)
 from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
 from memory.facts import SYSTEM, retract
@@ -77,10 +67,10 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
         MESSAGE_ERASURES,
         lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
-    (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
-    (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
+    (EXTRACTIONS, lambda: models.ExtractionCursor.objects.behind().values_list("id")),
+    (HISTORY_MERGES, lambda: models.HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
-    (HISTORY_IMPORTS, lambda: HistoryImport.objects.values_list("id")),
+    (models.HISTORY_IMPORTS, lambda: models.HistoryImport.objects.values_list("id")),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),
     (NOTIFICATIONS, lambda: EventDelivery.objects.filter(delivered_at=None).values_list("id")),
 )
@@ -211,13 +201,15 @@ def _held_without_question() -> Iterable[object]:
     same_thread = {
         name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")
     }
-    is_escalated = Exists(Escalation.objects.open().to_people().filter(**same_thread))
-    awaits_consent = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
-    awaits_program = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
-    return PendingReply.objects.filter(
-        Q(held_for=HeldFor.PERSON) & ~is_escalated
-        | Q(held_for=HeldFor.CONSENT) & ~awaits_consent
-        | Q(held_for=HeldFor.PROGRAM) & ~awaits_program
+    is_escalated = Exists(models.Escalation.objects.open().to_people().filter(**same_thread))
+    awaits_consent = Exists(models.ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    awaits_program = Exists(
+        models.ToolCall.objects.with_program().filter(message=OuterRef("message"))
+    )
+    return models.PendingReply.objects.filter(
+        Q(held_for=models.HeldFor.PERSON) & ~is_escalated
+        | Q(held_for=models.HeldFor.CONSENT) & ~awaits_consent
+        | Q(held_for=models.HeldFor.PROGRAM) & ~awaits_program
     ).values_list("pk", flat=True)
 
 

@@ -33,20 +33,7 @@ from django.db.models.functions import Greatest, Least, Now
 from django.utils.module_loading import import_string
 from structlog.contextvars import bound_contextvars
 
-from tenants import traces, transaction
-from tenants.context import (
-    connection,
-    current_server,
-    execute,
-    fetch_all,
-    fetch_column,
-    fetch_row,
-    fetch_value,
-    release_connections,
-    required_tenant_id,
-    server_scope,
-    tenant_scope,
-)
+from tenants import context, traces, transaction
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import counter
@@ -162,7 +149,7 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended.
         """
-        row = fetch_row(_CHECK, {**self._values(), "locks": list(locks)})
+        row = context.fetch_row(_CHECK, {**self._values(), "locks": list(locks)})
         if row is None:
             raise self.lost_error()
         return row[0] is not False
@@ -173,7 +160,7 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended. Let it end the transaction.
         """
-        if not execute(_FINISH_LEASED, self._values()):
+        if not context.execute(_FINISH_LEASED, self._values()):
             raise self.lost_error()
         transaction.on_commit(partial(_count, self.kind, "done"))
 
@@ -191,7 +178,7 @@ class Lease:
 
     def end(self) -> None:
         """End the lease, as `abandon` does; raises one of OUTAGES if it cannot."""
-        connection.close_if_broken()
+        context.connection.close_if_broken()
         jobs = Job.objects.filter(tenant_id=self.tenant_id, kind=self.kind, key=self.key)
         leased = jobs.filter(lease=self.token, leased_until__isnull=False)
         leased.update(worker=None, leased_until=None, sweep_at=Least(F("due_at"), Now()))
@@ -215,7 +202,7 @@ def end_abandoned() -> None:
     while _abandoned:
         lease = _abandoned.pop()
         try:
-            with tenant_scope(lease.tenant_id):
+            with context.tenant_scope(lease.tenant_id):
                 lease.end()
         except BaseException:
             _abandoned.append(lease)
@@ -387,11 +374,15 @@ class JobKind:
             delay: time until workers may claim them.
             lane: of the jobs, as in `enqueue`.
         """
-        return execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane)) if keys else 0
+        return (
+            context.execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane))
+            if keys
+            else 0
+        )
 
     def enqueue_again(self, key: UUID) -> None:
         """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""
-        execute(_OR_RESET, self._values([key]))
+        context.execute(_OR_RESET, self._values([key]))
         self.wake_on_commit()
 
     # --- Attempts --------------------------------------------------------------------------------
@@ -412,7 +403,7 @@ class JobKind:
         values = {**self._values([key], lane=lane), **self.lease_values(), "limit": 1}
         try:
             with transaction.atomic():
-                row = fetch_row(_LEASE_OF_TENANT, values)
+                row = context.fetch_row(_LEASE_OF_TENANT, values)
         except IntegrityError:
             return None  # another worker has just leased another job of the lane
         return None if row is None else Lease(*row)
@@ -420,7 +411,7 @@ class JobKind:
     def lease_many(self, keys: Collection[UUID]) -> list[Lease]:
         """Lease the jobs with these keys that `lease` would lease, and that have no lanes."""
         values = {**self._values(keys), **self.lease_values(), "limit": len(keys)}
-        return [Lease(*row) for row in fetch_all(_LEASE_OF_TENANT, values)] if keys else []
+        return [Lease(*row) for row in context.fetch_all(_LEASE_OF_TENANT, values)] if keys else []
 
     def lease_values(self) -> dict[str, Any]:
         """Return the values of a statement that leases jobs of this kind."""
@@ -516,7 +507,7 @@ class JobKind:
                 lease.
         """
         statement = _FINISH_BEGUN if unless_requeued else _FINISH
-        is_finished = bool(execute(statement, self._values([key])))
+        is_finished = bool(context.execute(statement, self._values([key])))
         if is_finished:
             transaction.on_commit(partial(_count, self.name, "done"))
         elif unless_requeued:
@@ -525,7 +516,7 @@ class JobKind:
 
     def finish_many(self, keys: Collection[UUID]) -> None:
         """Remove jobs that are done."""
-        if keys and execute(_FINISH, self._values(keys)):
+        if keys and context.execute(_FINISH, self._values(keys)):
             transaction.on_commit(partial(_count, self.name, "done", len(keys)))
 
     def record_failure(self, key: UUID, error: Exception, *, unless_requeued: bool = False) -> bool:
@@ -646,11 +637,11 @@ class JobKind:
 
     def wake_on_commit(self) -> None:
         """Wake a worker for the current server when the current transaction is committed."""
-        transaction.on_commit(partial(self.wake, current_server()))
+        transaction.on_commit(partial(self.wake, context.current_server()))
 
     def jobs(self, keys: Collection[UUID] | None = None) -> JobQuerySet:
         """Return jobs of this kind of the current tenant: those with these keys, or all."""
-        jobs = Job.objects.filter(tenant_id=required_tenant_id(), kind=self.name)
+        jobs = Job.objects.filter(tenant_id=context.required_tenant_id(), kind=self.name)
         if keys is None:
             return jobs
         return jobs.filter(key=next(iter(keys))) if len(keys) == 1 else jobs.filter(key__in=keys)
@@ -673,7 +664,7 @@ class JobKind:
         self, keys: Collection[UUID], *, delay: timedelta = timedelta(0), lane: UUID | None = None
     ) -> dict[str, Any]:
         return {
-            "tenant_id": required_tenant_id(),
+            "tenant_id": context.required_tenant_id(),
             "kind": self.name,
             "keys": list(keys),
             "delay": delay,
@@ -771,15 +762,15 @@ def claim(
     """
     states = SERVED_OR_SUSPENDED if kind.includes_suspended else SERVED
     rotation = (server, kind.name)
-    with server_scope(server):
+    with context.server_scope(server):
         # Ends: each iteration returns a job, or delays one, or another worker has leased one.
         while True:
             after, before = _ranges(_last.get(rotation, FIRST_ID), exclude)
             values = {**kind.lease_values(), "after": after, "before": before}
             try:
                 with transaction.atomic():
-                    connection.set_local(_BY_INDEXES)
-                    row = fetch_row(_CLAIM, values)
+                    context.connection.set_local(_BY_INDEXES)
+                    row = context.fetch_row(_CLAIM, values)
                     if row is None:
                         return None
                     lease = Lease(*row)
@@ -843,7 +834,7 @@ class Slots:
         thread waits for its turn with a database connection: the thread before may wait for that
         connection.
         """
-        with release_connections(), self._claiming:
+        with context.release_connections(), self._claiming:
             if _is_stopping.is_set() or self.shares.is_full():
                 return None
             claimed = claim(kind, server, exclude=self.shares.tenants_at_limit())
@@ -891,7 +882,7 @@ def work(
                 kind.wake(server, is_swept=True)
             with (
                 bound_contextvars(task_name=kind.name),
-                tenant_scope(lease.tenant_id),
+                context.tenant_scope(lease.tenant_id),
                 kind.attempt(lease),
             ):
                 do(lease)
@@ -938,9 +929,9 @@ def sweep() -> int:
     woken = 0
     for server in servers():
         try:
-            with server_scope(server), transaction.atomic():
-                connection.set_local(_BY_INDEXES)
-                due = fetch_column(_DUE, [kinds])
+            with context.server_scope(server), transaction.atomic():
+                context.connection.set_local(_BY_INDEXES)
+                due = context.fetch_column(_DUE, [kinds])
         except ServerDown as error:
             logger.warning("Its jobs are swept later: %s", error)
             continue
@@ -1036,9 +1027,9 @@ def renew_worker() -> None:
     renewed_at = process.renewed_at
     for server in servers():
         try:
-            with server_scope(server):
-                connection.close_if_broken()
-            with server_scope(server), connection.cursor() as cursor:
+            with context.server_scope(server):
+                context.connection.close_if_broken()
+            with context.server_scope(server), context.connection.cursor() as cursor:
                 is_new = server not in process.known
                 cursor.execute(_RENEW, [process.id, VALID_SECONDS, is_new])
                 if not cursor.fetchone()[0]:
@@ -1072,8 +1063,8 @@ def give_back_all() -> int:
     with _separate_connections():
         for server in process.known:
             try:
-                with server_scope(server):
-                    count += fetch_value(_GIVE_BACK, [process.id])
+                with context.server_scope(server):
+                    count += context.fetch_value(_GIVE_BACK, [process.id])
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("Jobs are due when the leases expire: %s", outage_reason(error))
     return count

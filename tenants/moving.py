@@ -22,15 +22,9 @@ from uuid import UUID
 from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
 from psycopg.errors import LockNotAvailable
 
+from tenants import exceptions
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope
-from tenants.exceptions import (
-    InvalidTenant,
-    KonstructError,
-    SchemaBusy,
-    SchemaOutdated,
-    UnknownTenant,
-)
 from tenants.locking import schema_lock
 from tenants.models import Tenant
 from tenants.outages import ServerDown
@@ -93,11 +87,11 @@ _RUNNING: Final = (
 )
 
 
-class CopyDiffers(KonstructError):
+class CopyDiffers(exceptions.KonstructError):
     """Source and copy of a tenant are not equal. Nothing was changed."""
 
 
-class MoveInterrupted(KonstructError):
+class MoveInterrupted(exceptions.KonstructError):
     """A server, or the connection to it, was lost during a move."""
 
 
@@ -120,16 +114,16 @@ def bytes_to_move(tenant: Tenant, to: str) -> int:
     """
     require_server(to)
     if tenant.server == to:
-        raise InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
+        raise exceptions.InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
     if tenant.migrated_to != current_state():
-        raise SchemaOutdated(
+        raise exceptions.SchemaOutdated(
             f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
             f" migrate --schema {tenant.slug}`, then move it"
         )
     applied = "SELECT app, name FROM public.django_migrations"
     with session_on(MAIN) as main, session_on(to) as there, session_on(tenant.server) as here:
         if lacking := set(run(main, applied)) - set(run(there, applied)):
-            raise SchemaOutdated(
+            raise exceptions.SchemaOutdated(
                 f"the public schema of {to} lacks {len(lacking)} migrations: run `manage.py migrate"
                 " --shared`, then move the tenant"
             )
@@ -168,7 +162,7 @@ def move_tenant(tenant: Tenant, to: str) -> Moved | None:
     except BaseException as error:
         with suppress(Error):
             settle_moves(tenant.pk)
-        if not isinstance(error, Error) or isinstance(error, KonstructError):
+        if not isinstance(error, Error) or isinstance(error, exceptions.KonstructError):
             raise
         raise MoveInterrupted(
             f"{error}; tenant {tenant.slug!r} is on the server that list_tenants names. If it is"
@@ -196,9 +190,9 @@ def settle_moves(tenant_id: UUID | None = None) -> int:
                 with _locked(tenant, wait_seconds=2 if tenant_id else 0):
                     _settle(tenant)
                     settled += 1
-            except SchemaBusy:
+            except exceptions.SchemaBusy:
                 continue  # it is running
-            except (KonstructError, Error) as error:
+            except (exceptions.KonstructError, Error) as error:
                 logger.warning("the move of tenant %s, cut off, waits: %s", tenant.slug, error)
     return settled
 
@@ -220,9 +214,11 @@ def _locked(tenant: Tenant, to: str = "", wait_seconds: float = WAIT_SECONDS) ->
         try:
             tenant.refresh_from_db()
         except Tenant.DoesNotExist:
-            raise UnknownTenant(f"tenant {tenant.slug!r} was deleted in the meantime") from None
+            raise exceptions.UnknownTenant(
+                f"tenant {tenant.slug!r} was deleted in the meantime"
+            ) from None
         if (tenant.server, tenant.moving_to) != was:
-            raise InvalidTenant(
+            raise exceptions.InvalidTenant(
                 f"tenant {tenant.slug!r} was moved in the meantime, and is on {tenant.server}"
             )
         yield
@@ -282,7 +278,7 @@ def _lock(source: Session, tenant: Tenant) -> None:
             holders = ", ".join(
                 str(pid) for (pid,) in run(session, LOCK_HOLDERS, tenant.schema_name)
             )
-        raise KonstructError(
+        raise exceptions.KonstructError(
             f"tables of tenant {tenant.slug!r} are in use and were not free within {LOCK_TIMEOUT}:"
             f" by Postgres backend {holders or '(disconnected)'} on {tenant.server}. Nothing was"
             " changed; wait for its end, or end it, and try again"

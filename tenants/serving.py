@@ -11,23 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction  # noqa: TID251 (claims are on the main server)
 from psycopg.errors import UndefinedTable
 
-from tenants.context import (
-    connection,
-    current_server,
-    current_tenant_id,
-    public_scope,
-    required_tenant_id,
-    tenant_scope,
-)
-from tenants.exceptions import (
-    InvalidTenantId,
-    TenantBehind,
-    TenantMoving,
-    TenantNotServing,
-    TenantRestoring,
-    UnknownTenant,
-    WorkspaceTaken,
-)
+from tenants import context, exceptions
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.naming import as_tenant_id
 from tenants.outages import OUTAGES, outage_reason
@@ -60,7 +44,7 @@ def find_tenant(tenant_id: UUID) -> Tenant:
     """
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
-        raise UnknownTenant(f"no tenant has the id {tenant_id}")
+        raise exceptions.UnknownTenant(f"no tenant has the id {tenant_id}")
     cache_server(tenant_id, tenant.server)
     return tenant
 
@@ -68,14 +52,14 @@ def find_tenant(tenant_id: UUID) -> Tenant:
 def refuse_unless_serving(tenant: Tenant) -> None:
     """Raise if the tenant's requests and tasks may not run, as `require_serving` does."""
     if tenant.state == Tenant.State.RESTORING:
-        raise TenantRestoring(tenant.slug)
+        raise exceptions.TenantRestoring(tenant.slug)
     if tenant.state != Tenant.State.ACTIVE:
         to_be_deleted = tenant.deletion_asked_at is not None
-        raise TenantNotServing(tenant.slug, tenant.state, is_to_be_deleted=to_be_deleted)
+        raise exceptions.TenantNotServing(tenant.slug, tenant.state, is_to_be_deleted=to_be_deleted)
     if tenant.moving_to:
-        raise TenantMoving(tenant.slug)
+        raise exceptions.TenantMoving(tenant.slug)
     if not fits(tenant.migrated_to):
-        raise TenantBehind(tenant.slug)
+        raise exceptions.TenantBehind(tenant.slug)
 
 
 def tenant_of_request() -> Tenant | None:
@@ -83,21 +67,21 @@ def tenant_of_request() -> Tenant | None:
 
     Middleware sets it as django-tenants' `connection.tenant`.
     """
-    tenant = connection.tenant
+    tenant = context.connection.tenant
     return tenant if isinstance(tenant, Tenant) else None
 
 
-def as_tenant_moving(error: Exception) -> TenantMoving | None:
+def as_tenant_moving(error: Exception) -> exceptions.TenantMoving | None:
     """Return a TenantMoving if the error comes from a tenant that was moved, else None."""
-    tenant_id = current_tenant_id()
+    tenant_id = context.current_tenant_id()
     is_missing = isinstance(error, UndefinedTable) or isinstance(error.__cause__, UndefinedTable)
     if not (settings.TENANT_DATABASES and tenant_id and is_missing):
         return None
     with suppress(DatabaseError):
         tenant = Tenant.objects.filter(id=tenant_id).first()
-        if tenant is not None and (tenant.moving_to or tenant.server != current_server()):
+        if tenant is not None and (tenant.moving_to or tenant.server != context.current_server()):
             cache_server(tenant_id, tenant.server)
-            return TenantMoving(tenant.slug)
+            return exceptions.TenantMoving(tenant.slug)
     return None
 
 
@@ -107,14 +91,14 @@ def claim_workspace(channel: str, workspace: str) -> None:
     Raises:
         WorkspaceTaken: another tenant has claimed it.
     """
-    tenant_id = required_tenant_id()
+    tenant_id = context.required_tenant_id()
     try:
         with transaction.atomic(using=MAIN):
             WorkspaceClaim.objects.create(channel=channel, workspace=workspace, tenant_id=tenant_id)
     except IntegrityError:
         # Another tenant's claim is not visible here.
         if not WorkspaceClaim.objects.filter(channel=channel, workspace=workspace).exists():
-            raise WorkspaceTaken(
+            raise exceptions.WorkspaceTaken(
                 f"The {channel} workspace {workspace} is connected elsewhere. It has to be "
                 "disconnected there first."
             ) from None
@@ -123,13 +107,13 @@ def claim_workspace(channel: str, workspace: str) -> None:
 def release_workspace(channel: str, workspace: str) -> None:
     """Release the workspace, if it belongs to the current tenant."""
     WorkspaceClaim.objects.filter(
-        channel=channel, workspace=workspace, tenant_id=required_tenant_id()
+        channel=channel, workspace=workspace, tenant_id=context.required_tenant_id()
     ).delete()
 
 
 def find_claim(channel: str, workspace: str) -> WorkspaceClaim | None:
     """Return the claim of a workspace, with its tenant: one indexed query."""
-    with public_scope():
+    with context.public_scope():
         claims = WorkspaceClaim.objects.select_related("tenant")
         return claims.filter(channel=channel, workspace=workspace).first()
 
@@ -155,14 +139,14 @@ class TenantTask(Task):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tenant_id = kwargs.get("tenant_id", args[0] if args else None)
         if tenant_id is None:
-            raise InvalidTenantId(f"task {self.name} was called without a tenant_id")
+            raise exceptions.InvalidTenantId(f"task {self.name} was called without a tenant_id")
         try:
-            with public_scope():
+            with context.public_scope():
                 # First, because it gives the server on which the tenant is entered.
                 require_serving(as_tenant_id(tenant_id))
-            with tenant_scope(tenant_id):
+            with context.tenant_scope(tenant_id):
                 return super().__call__(*args, **kwargs)
-        except (TenantNotServing, UnknownTenant, *OUTAGES) as error:
+        except (exceptions.TenantNotServing, exceptions.UnknownTenant, *OUTAGES) as error:
             if self.request.called_directly:
                 raise
             # The job stays in its table. The traceback of an outage does not help.

@@ -13,33 +13,13 @@ from uuid import UUID
 from django.db import DatabaseError
 from django.template.defaultfilters import filesizeformat
 
-from konstruct.backups.files import (
-    BackupFailed,
-    BackupInvalid,
-    Manifest,
-    backup_name,
-    check_file,
-    dump_name,
-    jobs_name,
-    new_backup,
-    read_manifest,
-)
+from konstruct.backups import files
 from konstruct.backups.operators import dump_operators
-from tenants import journal
+from tenants import journal, postgres_tools
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
 from tenants.naming import schema_name_of
-from tenants.postgres_tools import (
-    ToolFailed,
-    dump_schema,
-    literal,
-    read_rows,
-    run,
-    session_on,
-    set_tenant,
-    tables_in,
-)
 from tenants.signatures import key_id, secrets
 
 logger = logging.getLogger(__name__)
@@ -83,7 +63,7 @@ def back_up(
     """
     failed: dict[str, str] = {}
     taken_at: dict[Any, datetime] = {}
-    with new_backup(directory) as (folder, manifest):
+    with files.new_backup(directory) as (folder, manifest):
         manifest |= {
             # First: an erasure that ends later is repeated after a restore, in the backup or not.
             "journal": journal.position(),
@@ -94,15 +74,20 @@ def back_up(
         for number, tenant in enumerate(tenants, 1):
             try:
                 entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
-            except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
+            except (
+                postgres_tools.ToolFailed,
+                DatabaseError,
+                KonstructError,
+                Tenant.DoesNotExist,
+            ) as error:
                 if (reason := _clean_up_failure(tenant, folder, error)) is not None:
                     failed[tenant.slug] = reason
                 continue
             manifest["tenants"].append(entry)
-            size = filesizeformat((folder / dump_name(tenant.pk)).stat().st_size)
+            size = filesizeformat((folder / files.dump_name(tenant.pk)).stat().st_size)
             report(f"[{number}/{len(tenants)}] {tenant.slug}: {size}")
         if failed and not manifest["tenants"]:
-            raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
+            raise files.BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
         if with_public:
             dump_operators(folder)
     with public_scope():
@@ -110,7 +95,7 @@ def back_up(
             Tenant.objects.filter(pk=pk).update(backed_up_at=time_of_dump)
     size = sum(file["bytes"] for file in manifest["files"].values())
     slugs = [entry["slug"] for entry in manifest["tenants"]]
-    return Backup(directory / backup_name(manifest), size, slugs, failed)
+    return Backup(directory / files.backup_name(manifest), size, slugs, failed)
 
 
 def _clean_up_failure(tenant: Tenant, folder: Path, error: Exception) -> str | None:
@@ -123,14 +108,14 @@ def _clean_up_failure(tenant: Tenant, folder: Path, error: Exception) -> str | N
         BackupFailed: the disk is full.
     """
     if any(text in str(error) for text in _DISK_FULL_MESSAGES):
-        raise BackupFailed(f"there is no space left in {folder.parent}: {error}") from error
-    for name in (dump_name(tenant.pk), jobs_name(tenant.pk)):
+        raise files.BackupFailed(f"there is no space left in {folder.parent}: {error}") from error
+    for name in (files.dump_name(tenant.pk), files.jobs_name(tenant.pk)):
         (folder / name).unlink(missing_ok=True)
     is_deleted = not Tenant.objects.filter(pk=tenant.pk).exists()
     return None if is_deleted else " ".join(str(error).split())
 
 
-def verify_backup(path: Path) -> Manifest:
+def verify_backup(path: Path) -> files.Manifest:
     """Check the digests of all files of a backup, and that each dump can be read.
 
     Returns:
@@ -140,15 +125,15 @@ def verify_backup(path: Path) -> Manifest:
         BackupInvalid: a file is missing, or was changed.
         ToolFailed: pg_restore cannot read a dump.
     """
-    manifest = read_manifest(path)
+    manifest = files.read_manifest(path)
     for name in manifest["files"]:
-        check_file(path, manifest, name)
+        files.check_file(path, manifest, name)
     for entry in manifest["tenants"]:
         check_tenant(path, manifest, entry)
     return manifest
 
 
-def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
+def check_tenant(path: Path, manifest: files.Manifest, entry: dict[str, Any]) -> None:
     """Check the files of one tenant, and that its dump has only rows of its own schema.
 
     Raises:
@@ -157,12 +142,12 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
     """
     pk = UUID(entry["id"])
     schema = schema_name_of(pk)
-    for name in (dump_name(pk), jobs_name(pk)):
-        check_file(path, manifest, name)
-    tables = tables_in(path / dump_name(pk))
+    for name in (files.dump_name(pk), files.jobs_name(pk)):
+        files.check_file(path, manifest, name)
+    tables = postgres_tools.tables_in(path / files.dump_name(pk))
     if {name for name, _ in tables} != {schema} or (schema, "memory_message") not in tables:
-        raise BackupInvalid(
-            f"{path / dump_name(pk)} is not a dump of the tenant {entry['slug']!r} alone"
+        raise files.BackupInvalid(
+            f"{path / files.dump_name(pk)} is not a dump of the tenant {entry['slug']!r} alone"
         )
 
 
@@ -176,23 +161,27 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
     with public_scope():
         tenant.refresh_from_db()
     if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
-        raise BackupFailed("it is being moved or restored: back it up afterwards")
+        raise files.BackupFailed("it is being moved or restored: back it up afterwards")
     table = f"{tenant.schema_name}.django_migrations"
-    with session_on(tenant.server) as session:
-        run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        run(session, f"LOCK TABLE {table} IN SHARE MODE")
-        set_tenant(session, tenant.pk)
-        ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
-        migrations = sorted(name for (name,) in run(session, _MIGRATIONS.format(table)))
+    with postgres_tools.session_on(tenant.server) as session:
+        postgres_tools.run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        postgres_tools.run(session, f"LOCK TABLE {table} IN SHARE MODE")
+        postgres_tools.set_tenant(session, tenant.pk)
+        ((snapshot, taken_at),) = postgres_tools.run(session, "SELECT pg_export_snapshot(), now()")
+        migrations = sorted(
+            name for (name,) in postgres_tools.run(session, _MIGRATIONS.format(table))
+        )
         if not migrations:
-            raise BackupFailed(f"the rows of {tenant.schema_name} are hidden from the owner's role")
-        with (folder / jobs_name(tenant.pk)).open("w") as file:
-            condition = f"tenant_id = {literal(str(tenant.pk))}"
-            for row in read_rows(session, f"public.{Job._meta.db_table}", condition):
+            raise files.BackupFailed(
+                f"the rows of {tenant.schema_name} are hidden from the owner's role"
+            )
+        with (folder / files.jobs_name(tenant.pk)).open("w") as file:
+            condition = f"tenant_id = {postgres_tools.literal(str(tenant.pk))}"
+            for row in postgres_tools.read_rows(session, f"public.{Job._meta.db_table}", condition):
                 file.write(f"{row}\n")
-        dump_path = folder / dump_name(tenant.pk)
-        dump_schema(session, tenant.pk, tenant.schema_name, snapshot, dump_path)
-        run(session, "COMMIT")
+        dump_path = folder / files.dump_name(tenant.pk)
+        postgres_tools.dump_schema(session, tenant.pk, tenant.schema_name, snapshot, dump_path)
+        postgres_tools.run(session, "COMMIT")
         version = session.info.server_version // 10_000
     with public_scope():
         domains = Domain.objects.filter(tenant=tenant).order_by("-is_primary", "domain")

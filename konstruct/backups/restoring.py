@@ -35,7 +35,7 @@ from konstruct.consistency import Report, verify
 from konstruct.orchestrator import messages
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import REPLIES
-from tenants import journal, transaction
+from tenants import journal, postgres_tools, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
 from tenants.context import public_scope, required_tenant_id, server_scope, tenant_scope
@@ -44,14 +44,6 @@ from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
-from tenants.postgres_tools import (
-    end_killed_restores,
-    insert_rows,
-    restore_schema,
-    run,
-    session_on,
-    set_tenant,
-)
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
 from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register, wake_jobs
@@ -118,8 +110,8 @@ def restore(
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
         was_served = close(tenant)
-        with session_on(tenant.server) as session:
-            end_killed_restores(session, tenant.schema_name)
+        with postgres_tools.session_on(tenant.server) as session:
+            postgres_tools.end_killed_restores(session, tenant.schema_name)
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_journal_waiting_erasures(tenant)]
@@ -199,15 +191,15 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
 
 def _load(tenant: Tenant, path: Path) -> None:
     """Replace the tenant's schema and jobs by those of the backup."""
-    with session_on(tenant.server) as session:
-        restore_schema(session, tenant.schema_name, path / dump_name(tenant.pk))
+    with postgres_tools.session_on(tenant.server) as session:
+        postgres_tools.restore_schema(session, tenant.schema_name, path / dump_name(tenant.pk))
         with (path / jobs_name(tenant.pk)).open() as file:
             jobs = [json.loads(line) for line in file]
         with session.transaction():
-            set_tenant(session, tenant.pk)
+            postgres_tools.set_tenant(session, tenant.pk)
             table = f"public.{Job._meta.db_table}"
-            run(session, f"DELETE FROM {table} WHERE tenant_id = %s", tenant.pk)  # noqa: S608
-            insert_rows(session, table, jobs)
+            postgres_tools.run(session, f"DELETE FROM {table} WHERE tenant_id = %s", tenant.pk)  # noqa: S608
+            postgres_tools.insert_rows(session, table, jobs)
 
 
 def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:

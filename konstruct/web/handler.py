@@ -25,12 +25,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.middleware.gzip import GZipMiddleware
 
 from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
-from konstruct.orchestrator.replies import (
-    DeferredResponse,
-    RepeatedResponse,
-    StreamingResponse,
-    settled_messages,
-)
+from konstruct.orchestrator import replies
 from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
 from konstruct.web.replies import POLL_SECONDS, Replies
 from tenants import traces
@@ -174,7 +169,9 @@ class Handler(ASGIHandler):
             await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, POLL_SECONDS)
 
-    async def _stream(self, request: Request, stream: StreamingResponse) -> AsyncGenerator[bytes]:
+    async def _stream(
+        self, request: Request, stream: replies.StreamingResponse
+    ) -> AsyncGenerator[bytes]:
         """Yield the growing text of a reply, and then the end."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + stream.seconds
@@ -200,7 +197,7 @@ class Handler(ASGIHandler):
             yield stream.overloaded
 
     async def _repeat(
-        self, request: Request, opening: bytes, repeated: RepeatedResponse
+        self, request: Request, opening: bytes, repeated: replies.RepeatedResponse
     ) -> AsyncGenerator[bytes]:
         """Yield the opening and each new part, until the deadline, an outage or the process's end.
 
@@ -301,7 +298,7 @@ def refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
     return response
 
 
-def _complete(request: Request, response: HttpResponse, deferred: DeferredResponse) -> None:
+def _complete(request: Request, response: HttpResponse, deferred: replies.DeferredResponse) -> None:
     """Update a response after the wait. The middleware ran before; only gzip runs again."""
     deferred.finish()
     del response.headers["Content-Encoding"]
@@ -311,7 +308,7 @@ def _complete(request: Request, response: HttpResponse, deferred: DeferredRespon
 
 def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
     with tenant_scope(tenant_id):
-        return settled_messages(list(message_ids))
+        return replies.settled_messages(list(message_ids))
 
 
 async def _send_each(chunks: Sequence[bytes]) -> AsyncGenerator[bytes]:

@@ -16,14 +16,7 @@ from uuid import UUID
 
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from konstruct.orchestrator.replies import (
-    ANNOUNCEMENTS,
-    SETTLED,
-    EntryId,
-    ReplyChunk,
-    announced_message,
-    read_chunks,
-)
+from konstruct.orchestrator import replies
 from tenants.redis_keys import partial_reply_key
 
 logger = logging.getLogger(__name__)
@@ -36,7 +29,7 @@ PING_SECONDS: Final = 15
 MAX_CONNECTIONS: Final = 8
 # Texts that are written within this time are read together.
 READ_PAUSE_SECONDS: Final = 0.01
-START: Final[EntryId] = (0, 0)
+START: Final[replies.EntryId] = (0, 0)
 
 # A message, with its tenant.
 MessageKey = tuple[UUID, UUID]
@@ -79,7 +72,7 @@ class Watch:
                 while not self.is_over:
                     await self.change(seconds)
 
-    def add(self, chunks: Iterable[ReplyChunk]) -> None:
+    def add(self, chunks: Iterable[replies.ReplyChunk]) -> None:
         """Add chunks, of which those up to `place` are known, and wake the request."""
         for chunk in chunks:
             if chunk.entry_id <= self.place:
@@ -184,7 +177,7 @@ class Replies:
             found = await self._cache.xread(
                 {key: "{}-{}".format(*at) for key, at in places.items()}
             )
-            for key, chunks in read_chunks(found):
+            for key, chunks in replies.read_chunks(found):
                 for watch in watches[key]:
                     watch.add(chunks)
         except Exception as error:  # the end of a stream has the whole text
@@ -207,13 +200,13 @@ class Replies:
 
     async def _receive_announcements(self) -> None:
         async with self._cache.pubsub(ignore_subscribe_messages=True) as subscription:
-            await subscription.psubscribe(ANNOUNCEMENTS)
+            await subscription.psubscribe(replies.ANNOUNCEMENTS)
             self.is_subscribed = True
             while not self.is_stopping:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
-                announced = announced_message(message["channel"]) if message else None
+                announced = replies.announced_message(message["channel"]) if message else None
                 for watch in self._watches.get(announced, ()) if announced else ():
-                    if message["data"] == SETTLED:
+                    if message["data"] == replies.SETTLED:
                         watch.end()
                     else:
                         self.read(watch)

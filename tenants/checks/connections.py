@@ -13,15 +13,7 @@ from uuid import uuid4
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.signals import connection_created
 
-from tenants import transaction
-from tenants.context import (
-    current_server,
-    fetch_row,
-    fetch_value,
-    server_scope,
-    tenant_connection,
-    tenant_scope,
-)
+from tenants import context, transaction
 from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import NotWritable, outage_reason
 from tenants.postgresql.base import DatabaseWrapper
@@ -62,7 +54,7 @@ _UNSAFE = """
 def unsafe_role_reason() -> str:
     """Return the reason why the connection's role could bypass the policies; "" if it cannot."""
     # Superusers have every role; the statement returns that reason first.
-    return fetch_value(_UNSAFE, [SCHEMA_PATTERN]) or ""
+    return context.fetch_value(_UNSAFE, [SCHEMA_PATTERN]) or ""
 
 
 def unsafe_pooler_reason() -> str:
@@ -71,13 +63,13 @@ def unsafe_pooler_reason() -> str:
     It sets the id of a tenant that does not exist: every statement of the block must see it, in
     whichever session it runs, and the next statement must not.
     """
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     if not connection.is_pooled:
         return ""
     nobody = uuid4()
     cache_server(nobody, connection.alias)
     try:
-        with tenant_scope(nobody):
+        with context.tenant_scope(nobody):
             with transaction.atomic():
                 found = [_session_and_tenant() for _ in range(3)]
             found.append((found[0][0], _session_and_tenant()[1]))
@@ -91,7 +83,7 @@ def unsafe_pooler_reason() -> str:
 
 
 def _session_and_tenant() -> tuple[int, str]:
-    found: tuple[int, str] = fetch_row(
+    found: tuple[int, str] = context.fetch_row(
         "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
     )
     return found
@@ -133,7 +125,7 @@ def refuse_unsafe_role() -> None:
     """
     for server in servers():
         try:
-            with server_scope(server):
+            with context.server_scope(server):
                 _refuse_if_unsafe()
         except (OperationalError, InterfaceError) as error:
             logger.warning(
@@ -147,7 +139,7 @@ def _check_on_connect(connection: DatabaseWrapper, **_: Any) -> None:
     """Check a server that was down at the start, before its first use."""
     if connection.alias in _unchecked_servers:
         try:
-            with server_scope(connection.alias):
+            with context.server_scope(connection.alias):
                 _refuse_if_unsafe()
         except SystemExit:  # would end only this thread
             os._exit(CANNOT_BOOT)
@@ -156,7 +148,9 @@ def _check_on_connect(connection: DatabaseWrapper, **_: Any) -> None:
 
 def _refuse_if_unsafe() -> None:
     setting = (
-        "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
+        "DATABASE_URL"
+        if context.current_server() == MAIN
+        else f"TENANT_DATABASES ({context.current_server()})"
     )
     # First: a pooler in statement mode refuses the transaction of the other check.
     if reason := unsafe_pooler_reason():

@@ -29,13 +29,7 @@ from psycopg.pq import TransactionStatus
 from tenants.exceptions import TenantPinned
 from tenants.metrics import histogram
 from tenants.naming import tenant_id_of
-from tenants.postgresql.pool import (
-    abandon,
-    connect_unless_down,
-    is_alive,
-    start_embedded_services,
-    take_from_pool,
-)
+from tenants.postgresql import pool
 from tenants.roles import OWNER_ROLE
 
 # The largest number of values in one message of the protocol.
@@ -221,13 +215,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._set_autocommit(True)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        start_embedded_services()
+        pool.start_embedded_services()
         connect = partial(super().get_new_connection, conn_params)
         if self.pool is not None:
             with POOL_WAIT.of(server=self.alias).time():
-                return take_from_pool(self.pool, connect)
+                return pool.take_from_pool(self.pool, connect)
         if self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
-            return connect_unless_down(self.alias, connect)
+            return pool.connect_unless_down(self.alias, connect)
         return connect()
 
     def _configure_timezone(self, connection: Any) -> bool:
@@ -250,7 +244,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         Django's own method asks Postgres, which is a round trip for each request.
         """
-        if self.connection is None or not is_alive(self.connection):
+        if self.connection is None or not pool.is_alive(self.connection):
             return False
         return self.connection.info.transaction_status in (
             TransactionStatus.IDLE,
@@ -288,7 +282,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __del__(self) -> None:
         # The thread has ended without closing it. Its slot in the pool must not be lost.
         if getattr(self.connection, "_pool", None) is not None:
-            abandon(self.connection)
+            pool.abandon(self.connection)
 
 
 @lru_cache(maxsize=4096)

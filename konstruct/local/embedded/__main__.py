@@ -4,21 +4,8 @@ import os
 import subprocess
 import sys
 
-from konstruct.local.embedded.paths import (
-    DATABASE,
-    ROLES,
-    EmbeddedError,
-    password_file,
-    socket_directory,
-)
+from konstruct.local.embedded import paths, supervision
 from konstruct.local.embedded.postgres import SETTINGS, binaries
-from konstruct.local.embedded.supervision import (
-    CANNOT_START,
-    SERVICES,
-    ensure_postgres,
-    stop,
-    watch_users,
-)
 
 USAGE = """usage: python -m konstruct.local.embedded stop
        python -m konstruct.local.embedded tool (psql | pg_dump | pg_restore | …) [arguments]"""
@@ -31,14 +18,14 @@ def run_tool(name: str, arguments: list[str]) -> int:
     tool = binaries() / name
     if not tool.exists():
         names = ", ".join(sorted(path.name for path in binaries().iterdir()))
-        raise EmbeddedError(f"there is no {name}; there are {names}")
-    ensure_postgres()
+        raise paths.EmbeddedError(f"there is no {name}; there are {names}")
+    supervision.ensure_postgres()
     connection = {
-        "PGHOST": str(socket_directory()),
+        "PGHOST": str(paths.socket_directory()),
         "PGPORT": SETTINGS["port"],
-        "PGUSER": ROLES["superuser"],
-        "PGPASSFILE": str(password_file("superuser")),
-        "PGDATABASE": DATABASE,
+        "PGUSER": paths.ROLES["superuser"],
+        "PGPASSFILE": str(paths.password_file("superuser")),
+        "PGDATABASE": paths.DATABASE,
     }
     # Not by exec, which would free the user's lock, and stop Postgres with its last user.
     return subprocess.run([tool, *arguments], env={**os.environ, **connection}).returncode
@@ -48,17 +35,17 @@ if __name__ == "__main__":
     try:
         match sys.argv[1:]:
             # The programs of deploy/embedded.conf.
-            case ["run", name] if name in SERVICES:
-                SERVICES[name].run()
+            case ["run", name] if name in supervision.SERVICES:
+                supervision.SERVICES[name].run()
             case ["watch"]:
-                watch_users()
+                supervision.watch_users()
             case ["stop"]:
-                stop()
+                supervision.stop()
             case ["tool", name, *arguments]:
                 sys.exit(run_tool(name, arguments))
             case _:
                 print(USAGE, file=sys.stderr)  # noqa: T201 (a command's usage)
                 sys.exit(2)
-    except EmbeddedError as error:
+    except paths.EmbeddedError as error:
         print(f"konstruct.local.embedded: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(CANNOT_START if sys.argv[1] == "run" else 1)
+        sys.exit(supervision.CANNOT_START if sys.argv[1] == "run" else 1)

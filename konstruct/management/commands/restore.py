@@ -11,32 +11,18 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 from django.utils.dateparse import parse_datetime
 
+from konstruct.backups import restoring
 from konstruct.backups.dumping import verify_backup
 from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
 from konstruct.backups.operators import restore_operators
-from konstruct.backups.restoring import (
-    Restored,
-    close,
-    deleted_tenants,
-    find_settled,
-    read_entries_since,
-    restore,
-    settle,
-    undelete,
-)
 from tenants import journal
 from tenants.exceptions import KonstructError, detail_of
 from tenants.locking import restore_lock
-from tenants.management.base import (
-    SOME_TENANTS_FAILED,
-    KonstructCommand,
-    UsageError,
-    require_confirmation,
-)
+from tenants.management import base
 from tenants.models import Tenant
 
 
-class Command(KonstructCommand):
+class Command(base.KonstructCommand):
     """Restores tenants. Running it again completes an interrupted restore."""
 
     help = (
@@ -89,9 +75,9 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["path"]) == bool(options["recovered_to"]):
-            raise UsageError("give a backup, or --recovered-to")
+            raise base.UsageError("give a backup, or --recovered-to")
         if not journal.is_enabled() and not options["without_journal"]:
-            raise UsageError(
+            raise base.UsageError(
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
                 "back. Set it, or pass --without-journal and erase them again yourself"
             )
@@ -113,15 +99,17 @@ class Command(KonstructCommand):
         existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in entries_to_restore])
         if slugs := sorted(existing.values_list("slug", flat=True)):
             self._confirm(slugs, manifest["began_at"], options)
-        for tenant in existing.filter(pk__in=deleted_tenants()):  # its deletion was killed
-            undelete(tenant)
+        for tenant in existing.filter(
+            pk__in=restoring.deleted_tenants()
+        ):  # its deletion was killed
+            restoring.undelete(tenant)
         if options["public"]:
             is_new = restore_operators(path, manifest)
             suffix = "" if is_new else " already, by an earlier run"
             self.stdout.write(f"the operators are restored{suffix}")
         calls = {
             entry["slug"]: partial(
-                restore,
+                restoring.restore,
                 path,
                 manifest,
                 entry,
@@ -139,7 +127,7 @@ class Command(KonstructCommand):
         self._restore_each(calls, moments)
 
     def _settle_recovered(self, moment: datetime, options: dict[str, Any]) -> None:
-        entries = [] if options["without_journal"] else read_entries_since(moment)
+        entries = [] if options["without_journal"] else restoring.read_entries_since(moment)
         tenants = {
             str(tenant.pk): tenant for tenant in Tenant.objects.provisioned().order_by("slug")
         }
@@ -148,9 +136,9 @@ class Command(KonstructCommand):
             del tenants[pk]
         self._confirm([tenant.slug for tenant in tenants.values()], moment.isoformat(), options)
         for tenant in tenants.values():
-            close(tenant)
+            restoring.close(tenant)
         calls = {}
-        deleted = deleted_tenants()
+        deleted = restoring.deleted_tenants()
         for pk, tenant in tenants.items():
             if pk in deleted:
                 if not options["undelete"]:
@@ -159,9 +147,9 @@ class Command(KonstructCommand):
                         " again, or this command with --undelete"
                     )
                     continue
-                undelete(tenant)
+                restoring.undelete(tenant)
             calls[tenant.slug] = partial(
-                settle,
+                restoring.settle,
                 tenant,
                 [line for line in entries if line["tenant"] == pk],
                 repair=options["repair"],
@@ -170,7 +158,7 @@ class Command(KonstructCommand):
         self._restore_each(calls, dict.fromkeys(calls, moment.isoformat()))
 
     def _restore_each(
-        self, calls: Mapping[str, Callable[[], Restored]], moments: dict[str, str]
+        self, calls: Mapping[str, Callable[[], restoring.Restored]], moments: dict[str, str]
     ) -> None:
         failed = []
         for number, (slug, call) in enumerate(calls.items(), 1):
@@ -183,7 +171,7 @@ class Command(KonstructCommand):
         if failed:
             raise CommandError(
                 f"{len(failed)} of {len(calls)} tenants are not restored: {', '.join(failed[:10])}",
-                returncode=SOME_TENANTS_FAILED,
+                returncode=base.SOME_TENANTS_FAILED,
             )
 
     def _select_entries(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -192,17 +180,19 @@ class Command(KonstructCommand):
             entries = [entry for entry in entries if entry["slug"] == options["tenant"]]
             if not entries:
                 others = ", ".join(entry["slug"] for entry in manifest["tenants"][:10])
-                raise UsageError(f"the backup has no tenant {options['tenant']!r}. It has {others}")
+                raise base.UsageError(
+                    f"the backup has no tenant {options['tenant']!r}. It has {others}"
+                )
         if options["all"]:
             names = {entry["id"]: entry["slug"] for entry in entries}
             settled = self._skip_settled(names, options, backup=backup_name(manifest))
             entries = [entry for entry in entries if entry["id"] not in settled]
         if options["undelete"]:
             return entries
-        deleted = deleted_tenants()
+        deleted = restoring.deleted_tenants()
         deleted_slugs = [entry["slug"] for entry in entries if entry["id"] in deleted]
         if deleted_slugs and options["tenant"]:
-            raise UsageError(
+            raise base.UsageError(
                 f"{deleted_slugs[0]} was deleted after the backup was made: pass --undelete"
             )
         for slug in deleted_slugs:
@@ -213,7 +203,7 @@ class Command(KonstructCommand):
         self, names: dict[str, str], options: dict[str, Any], **log_detail: str
     ) -> set[str]:
         """Return the ids of tenants that an earlier run has restored and opened, and print them."""
-        settled = {} if options["again"] else find_settled(**log_detail)
+        settled = {} if options["again"] else restoring.find_settled(**log_detail)
         skipped = sorted(names.keys() & settled.keys(), key=names.__getitem__)
         for pk in skipped:
             self.stdout.write(
@@ -227,14 +217,14 @@ class Command(KonstructCommand):
         if options["yes"]:
             return
         names = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
-        require_confirmation(
+        base.require_confirmation(
             f"{names}: changes after {format_moment(moment)} are lost. Type {slugs[0]} to"
             " confirm: ",
             slugs[0],
             "not restored",
         )
 
-    def _show(self, restored: Restored, moment: str, prefix: str = "") -> None:
+    def _show(self, restored: restoring.Restored, moment: str, prefix: str = "") -> None:
         self.stdout.write(
             f"{prefix}{restored.tenant.slug} is as of {format_moment(moment)}, and"
             f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
@@ -250,7 +240,7 @@ def _parse_moment(text: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise UsageError(
+        raise base.UsageError(
             f"--recovered-to: {text!r} is not a time with a time zone, such as 2026-11-24T13:00:00Z"
         )
     return moment

@@ -10,12 +10,7 @@ from django.core.management.commands.migrate import Command as DjangoMigrate
 
 from tenants.context import tenant_connection
 from tenants.locking import migrate_lock
-from tenants.management.base import (
-    NO_SCHEMA_SERVED,
-    SOME_TENANTS_FAILED,
-    KonstructCommand,
-    UsageError,
-)
+from tenants.management import base
 from tenants.models import Tenant
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.fleet import default_parallel, migrate_schemas
@@ -31,7 +26,7 @@ DJANGO_OPTIONS = (
 )
 
 
-class Command(KonstructCommand):
+class Command(base.KonstructCommand):
     """Migrates the public schema first, then each tenant's."""
 
     # Django's system check compares it with that of makemigrations.
@@ -88,7 +83,7 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["parallel"] < 1:
-            raise UsageError("--parallel must be at least 1")
+            raise base.UsageError("--parallel must be at least 1")
         self.options = options
         self.is_read_only = options["plan"] or options["check_unapplied"]
         self.results: dict[str, MigrationResult] = {}
@@ -102,13 +97,13 @@ class Command(KonstructCommand):
             raise CommandError(
                 f"migrate must run as {OWNER_ROLE}: set DATABASE_OWNER_URL and use manage.py, or"
                 " set KONSTRUCT_DB_ROLE=owner",
-                returncode=NO_SCHEMA_SERVED,
+                returncode=base.NO_SCHEMA_SERVED,
             )
         with migrate_lock() as is_alone:
             if not is_alone:
                 raise CommandError(
                     "another migrate is running on this database; wait for it",
-                    returncode=NO_SCHEMA_SERVED,
+                    returncode=base.NO_SCHEMA_SERVED,
                 )
             self._run(only)
 
@@ -130,7 +125,7 @@ class Command(KonstructCommand):
             raise CommandError(
                 f"the public schema of {', '.join(failed)} was not migrated. Remove the cause and"
                 " run migrate again",
-                returncode=SOME_TENANTS_FAILED,
+                returncode=base.SOME_TENANTS_FAILED,
             )
         if options["check_unapplied"] and is_behind:
             raise CommandError("there are migrations that were not applied")
@@ -148,7 +143,7 @@ class Command(KonstructCommand):
             if result.error and server == MAIN:
                 raise CommandError(
                     f"the public schema was not migrated: {result.error}",
-                    returncode=NO_SCHEMA_SERVED,
+                    returncode=base.NO_SCHEMA_SERVED,
                 )
             is_behind |= result.unapplied
             failed += [server] if result.error else []
@@ -203,7 +198,8 @@ class Command(KonstructCommand):
                 text += f". {len(left)} were not begun, because of a failed --canary"
             is_some = number > len(behind) + len(left)
             raise CommandError(
-                f"{text}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
+                f"{text}.",
+                returncode=base.SOME_TENANTS_FAILED if is_some else base.NO_SCHEMA_SERVED,
             )
         return any(result.unapplied for result in self.results.values())
 
@@ -246,7 +242,7 @@ def _schema_name(wanted: str | None) -> str | None:
     found = Tenant.objects.filter(slug=wanted) | Tenant.objects.filter(schema_name=wanted)
     schema_name = found.values_list("schema_name", flat=True).first()
     if schema_name is None:
-        raise UsageError(f"no tenant is called {wanted!r} (list_tenants shows them)")
+        raise base.UsageError(f"no tenant is called {wanted!r} (list_tenants shows them)")
     return schema_name
 
 

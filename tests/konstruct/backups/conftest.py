@@ -90,7 +90,7 @@ def backup_with_anna(send_message: SendMessage, backup: Backup) -> Callable[[Ten
 def without_room() -> Iterator[None]:
     """Fail the command for lack of space for the schema of a backup."""
     no_room = mock.patch(
-        "konstruct.backups.restoring.restore_schema", side_effect=KonstructError("no room")
+        "tenants.postgres_tools.restore_schema", side_effect=KonstructError("no room")
     )
     with no_room, pytest.raises(CommandError, match="no room"):
         yield

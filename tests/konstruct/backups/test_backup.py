@@ -151,7 +151,7 @@ def test_the_dump_of_another_tenant_is_refused(
     made = backup()
     # As if a deployment had signed the wrong file.
     monkeypatch.setattr(
-        "konstruct.backups.dumping.dump_name", lambda pk: f"{tenant_b.schema_name}.dump"
+        "konstruct.backups.files.dump_name", lambda pk: f"{tenant_b.schema_name}.dump"
     )
     before = fingerprint(tenant_b)
     with pytest.raises(CommandError, match="is not a dump of the tenant 'tenant-a' alone"):
@@ -227,7 +227,7 @@ def test_full_disk_is_an_error_without_leftovers(
 ) -> None:
     real = postgres_tools.dump_schema
     monkeypatch.setattr(
-        "konstruct.backups.dumping.dump_schema",
+        "tenants.postgres_tools.dump_schema",
         lambda session, pk, schema, snapshot, to: real(
             session, pk, schema, snapshot, Path("/dev/full")
         ),
@@ -269,7 +269,7 @@ def test_no_migration_is_recorded_during_a_dump(
         refused.append(str(error.value))
         real(*args)
 
-    monkeypatch.setattr("konstruct.backups.dumping.dump_schema", dump)
+    monkeypatch.setattr("tenants.postgres_tools.dump_schema", dump)
     run("verify_backup", backup("--tenant", "tenant-a"))
     assert len(refused) == 1
 

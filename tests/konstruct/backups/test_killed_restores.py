@@ -36,11 +36,11 @@ pytestmark = [
 
 STEPS = (
     "restoring.close",
-    "restoring.end_killed_restores",
+    "tenants.postgres_tools.end_killed_restores",
     "restoring._journal_waiting_erasures",
     "restoring._load",
-    "restoring.restore_schema",
-    "restoring.insert_rows",
+    "tenants.postgres_tools.restore_schema",
+    "tenants.postgres_tools.insert_rows",
     "restoring.settle",
     "restoring.migrate_schema",
     "restoring.clear_tenant_cache",
@@ -54,7 +54,8 @@ STEPS = (
 
 def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = None) -> None:
     """Run a command in a process that kills itself before a step of it, for one tenant or any."""
-    real = import_string(f"konstruct.backups.{step}")
+    path = step if step.startswith("tenants.") else f"konstruct.backups.{step}"
+    real = import_string(path)
 
     def kill(*args: Any, **options: Any) -> Any:
         if of not in (None, *(argument.pk for argument in args if isinstance(argument, Tenant))):
@@ -65,7 +66,7 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
     child = os.fork()
     if child == 0:
         database.forget_connections()
-        monkeypatch.setattr(f"konstruct.backups.{step}", kill)
+        monkeypatch.setattr(path, kill)
         try:
             run(*map(str, arguments))
         finally:

@@ -192,7 +192,7 @@ def test_a_process_keeps_its_leases_when_a_renewal_failed(
         assert KIND.lease(key) is not None
     before = process.id
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "server_scope", Mock(side_effect=OperationalError("lost")))
+        patch.setattr(jobs.context, "server_scope", Mock(side_effect=OperationalError("lost")))
         jobs.renew_worker()
     assert process.known == set()
     expire(process)
@@ -283,6 +283,6 @@ def test_every_abandoned_lease_is_ended_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(jobs, "_abandoned", [first])
     monkeypatch.setattr(jobs.Lease, "end", end)
-    monkeypatch.setattr(jobs, "tenant_scope", lambda _: nullcontext())
+    monkeypatch.setattr(jobs.context, "tenant_scope", lambda _: nullcontext())
     jobs.end_abandoned()
     assert ended == [first, second]
