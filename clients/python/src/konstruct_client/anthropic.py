@@ -9,10 +9,10 @@ from konstruct_client.client import Client
 from konstruct_client.errors import Problem
 
 with extra("anthropic"):
-    from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError  # type: ignore[import-not-found]
+    from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
 
 
-class KonstructMemoryTool(BetaAbstractMemoryTool):  # type: ignore[misc]
+class KonstructMemoryTool(BetaAbstractMemoryTool):
     """For `anthropic.beta.messages.tool_runner(tools=[KonstructMemoryTool(…)], …)`.
 
     Args:
