@@ -36,7 +36,6 @@ from memory.facts.search import (
 )
 from memory.facts.versions import (
     MAX_ATTEMPTS,
-    FactChanges,
     existing_entry,
     insert,
     merge_into,
@@ -46,7 +45,15 @@ from memory.facts.versions import (
 from memory.fields import digest
 from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
+from memory.models.facts import (
+    SYSTEM,
+    Author,
+    FactAction,
+    FactChanges,
+    FactKind,
+    FactState,
+    MemoryEntry,
+)
 from memory.text.changes import differs_by_one_word
 from tenants import transaction
 from tenants.audit.people import hold_people

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, TypedDict
+from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError
 
-from memory.embedding.embedder import model_version
+from memory.embedding.embedder import embed, model_version
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.fields import digest
@@ -17,6 +17,7 @@ from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
     SYSTEM,
     Author,
+    FactChanges,
     FactEvidence,
     FactKind,
     FactState,
@@ -29,20 +30,6 @@ from tenants.audit.people import hold_people
 
 # How often a write is tried again because another request deleted the conflicting entry.
 MAX_ATTEMPTS: Final = 10
-
-
-class FactChanges(TypedDict, total=False):
-    """New values of fields of a fact. A field that is left out keeps its value."""
-
-    content: str
-    value: str
-    slot: str
-    subject: str
-    is_multi_valued: bool
-    metadata: Mapping[str, Any]
-    valid_from: datetime
-    valid_to: datetime | None
-    expires_at: datetime | None
 
 
 def value_in(content: str, fact: MemoryEntry) -> str:
@@ -128,23 +115,18 @@ def merge_into(
     existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if existing is None:
         raise FactNotFound(f"there is no fact {memory_id}")
-    changes = FactChanges(metadata=entry.metadata)
-    if entry.content != existing.content:
-        changes["content"] = entry.content
-    if entry.value:
-        changes["value"] = entry.value
+    given = {name: getattr(entry, name) for name in FactChanges.__annotations__}
+    slot = {name: given.pop(name) for name in ("slot", "subject", "is_multi_valued")}
+    changes = {name: value for name, value in given.items() if value not in (None, "")}
     if entry.slot:
-        changes["slot"], changes["subject"] = entry.slot, entry.subject
-        changes["is_multi_valued"] = entry.is_multi_valued
-    if not revived and isinstance(entry.valid_from, datetime):
-        changes["valid_from"] = entry.valid_from
-    if revived or entry.valid_to is not None:
-        changes["valid_to"] = entry.valid_to
-    if revived or entry.expires_at is not None:
-        changes["expires_at"] = entry.expires_at
+        changes |= slot
+    if revived:
+        changes |= {"valid_to": entry.valid_to, "expires_at": entry.expires_at}
+    if revived or not isinstance(entry.valid_from, datetime):
+        changes.pop("valid_from", None)
     return update_entry(
         memory_id,
-        changes,
+        cast(FactChanges, changes),
         embedding=entry.embedding,
         replaces_metadata=entry.external_id is not None,
         from_now=revived,
@@ -188,10 +170,8 @@ def update_entry(
         return entry
     # Read after locking: a version of a concurrent writer is older.
     now = MemoryEntry.objects.filter(memory_id=memory_id).values_list(server_clock()).get()[0]
-    says_the_same = all(
-        values.get(name, getattr(entry, name)) == getattr(entry, name)
-        for name in ("content", "value")
-    )
+    is_reworded = values.get("content", entry.content) != entry.content
+    says_the_same = not is_reworded and values.get("value", entry.value) == entry.value
     given_from = values.get("valid_from")
     valid_from = given_from or _past_end(now, entry, values.get("valid_to")) or now
     if says_the_same and not from_now and not given_from:
@@ -202,11 +182,13 @@ def update_entry(
             f" {entry.valid_from.isoformat()}, since when the old version is so, and now"
         )
     version = keep_version(entry, until=valid_from)
-    if "content" in values:
+    if is_reworded:
         # The evidence belongs to the old content; the new one is the caller's.
         FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
         entry.kind = FactKind.ENTERED
         entry.value = value_in(values["content"], entry)
+        if embedding is None:  # it had this content when the caller read it
+            embedding = embed([values["content"]])[0]
         entry.embedding, entry.embedding_model = embedding, model_version()
     if from_now:
         entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
@@ -224,7 +206,7 @@ def update_entry(
     else:
         raise FactBusy(MAX_ATTEMPTS)
     write_attributes(entry)
-    if entry.content != version.content:
+    if is_reworded:
         earlier = MemoryEntry.objects.filter(version_of=memory_id)
         include_corrected(earlier.filter(content_digest=digest(entry.content)))
         exclude_corrected(

@@ -1,9 +1,10 @@
 """Tables of facts: statement, validity, evidence, and the author of each change."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, TypedDict
 from uuid import UUID
 
 from django.db import models
@@ -50,6 +51,20 @@ class Precision(models.TextChoices):
     DAY = "day", "day"
     MONTH = "month", "month"
     YEAR = "year", "year"
+
+
+class FactChanges(TypedDict, total=False):
+    """New values of fields of a fact. A field that is left out keeps its value."""
+
+    content: str
+    value: str
+    slot: str
+    subject: str
+    is_multi_valued: bool
+    metadata: Mapping[str, Any]
+    valid_from: datetime
+    valid_to: datetime | None
+    expires_at: datetime | None
 
 
 # Both users have a fact of the same agent with the same external id, or else the same text.
