@@ -236,6 +236,7 @@ SPECTACULAR_SETTINGS = {
     "conversations.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
+    "COMPONENT_SPLIT_PATCH": False,  # bodies of PATCH have serializers of their own
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "konstruct.api.http.schema.describe_errors",

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 27eadfa43c41481663f84c19fad303c2002e36571a395304fc247b7deb9c0e3d
+// Written by `make typescript` from docs/openapi.yaml, sha256 24c7c6624496053ce98b5fcc8706da8c88088f99294667f57fb9765b2efb5252
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1917,6 +1917,128 @@ export interface components {
              */
             readonly created_at: string;
         };
+        /** @description The fields of an agent to change. Omitted fields are unchanged. */
+        AgentChanges: {
+            /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
+            name?: string;
+            /** @description The agent's purpose and instructions. Every prompt begins with them. */
+            system_prompt?: string;
+            /** @description The agent's identity: “You are Ada, the librarian …” */
+            identity?: string;
+            /** @description The agent's style: tone, language, manners. */
+            persona?: string;
+            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
+            model?: string;
+            /**
+             * @description fast: short contexts and low cost. reasoning: long contexts.
+             *
+             *     * `fast` - Fast
+             *     * `reasoning` - Reasoning
+             */
+            model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
+            language_models?: string[];
+            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
+            reranker?: string;
+            /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
+            accepts_client_instructions?: boolean;
+            /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
+            max_completion_tokens?: number | null;
+            /** @description An inactive agent accepts no messages; its memory stays. */
+            is_active?: boolean;
+            /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
+            conversation_pause_hours?: number;
+            /**
+             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             *
+             *     * `en` - English
+             *     * `de` - German
+             *     * `es` - Spanish
+             *     * `fr` - French
+             *     * `pt` - Portuguese
+             *     * `pl` - Polish
+             *     * `tr` - Turkish
+             *     * `nl` - Dutch
+             *     * `it` - Italian
+             *     * `sv` - Swedish
+             *     * `da` - Danish
+             *     * `nb` - Norwegian Bokmal
+             *     * `fi` - Finnish
+             *     * `id` - Indonesian
+             */
+            language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
+            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            time_zone?: string;
+            /**
+             * @description How the agent searches memories.
+             *
+             *     * `hybrid` - hybrid: meaning and words
+             *     * `vector` - vector: cosine similarity alone
+             */
+            recall_mode?: components["schemas"]["RecallModeEnum"];
+            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
+            recall_top_k?: number | null;
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
+            recall_gate?: boolean;
+            /**
+             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
+             *
+             *     * `precise` - precise: fewer memories, fewer irrelevant ones
+             *     * `balanced` - balanced
+             *     * `thorough` - thorough: more memories, more irrelevant ones
+             */
+            recall_preset?: components["schemas"]["RecallPresetEnum"];
+            /**
+             * Format: double
+             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
+             */
+            recall_open_at?: number | null;
+            /**
+             * Format: double
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
+             */
+            recall_keep_at?: number | null;
+            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
+            recall_neighbours?: number | null;
+            /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
+            recall_weights?: components["schemas"]["RecallWeights"];
+            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
+            tools?: components["schemas"]["ToolsEnum"][];
+            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
+            escalate_on?: string[];
+            /** @description Number of failed replies in a row in a thread after which a person is called. Blank: never. */
+            escalate_after_failures?: number | null;
+            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. Names or ids. */
+            hands_to?: string[];
+            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is accepted too. */
+            hand_over_on?: {
+                [key: string]: string;
+            };
+            /** @description Words or phrases in a message that return a conversation to the previous agent. */
+            hand_back_on?: string[];
+            /** @description Extract facts from idle conversations. The deployment must have a language model. */
+            extracts_facts?: boolean;
+            /** @description Model that extracts facts. Blank: the agent's model. */
+            extraction_model?: string;
+            /** @description A conversation is idle after this many seconds without a message. */
+            extraction_idle_seconds?: number;
+            /** @description Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once. */
+            extraction_batch_size?: number;
+            /** @description Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit. */
+            extraction_max_tokens_per_day?: number | null;
+            /**
+             * @description Which extracted facts a person confirms before agents use them.
+             *
+             *     * `none` - none: use all facts at once
+             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
+             *     * `all` - all
+             */
+            fact_review?: components["schemas"]["FactReviewEnum"];
+            /** @description Different rules for single slots, such as {"diet": "all", "hobby": "none"}. */
+            fact_review_by_slot?: {
+                [key: string]: "none" | "doubtful" | "all";
+            };
+        };
         /** @description The fields of a new agent. */
         AgentFields: {
             /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
@@ -2363,6 +2485,15 @@ export interface components {
             last_role: components["schemas"]["RoleEnum"];
             /** @description The first 200 characters of the last message. */
             last_content: string;
+        };
+        /** @description The title and metadata of a conversation. */
+        ConversationChanges: {
+            /** @description The title; empty: none. */
+            title?: string;
+            /** @description A JSON object, merged into the stored one by RFC 7396 (JSON Merge Patch); at most 8,192 bytes. */
+            metadata?: {
+                [key: string]: unknown;
+            };
         };
         /** @description A page of a list. */
         ConversationPage: {
@@ -3287,6 +3418,39 @@ export interface components {
              */
             run_id: string | null;
         };
+        /** @description The fields of a fact to change. The former values are kept as a version. */
+        FactChange: {
+            /** @description The fact, in words. */
+            content?: string;
+            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description Start of the new version's validity: after the old version's, not in the future. Default: now.
+             */
+            valid_from?: string;
+            /**
+             * Format: date-time
+             * @description End of its validity; null: still valid.
+             */
+            valid_to?: string | null;
+            /**
+             * Format: date-time
+             * @description Searches do not find it from this time on.
+             */
+            expires_at?: string | null;
+            /** @description The reason, for the fact's events. */
+            reason?: string;
+            /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
+            value?: string;
+        };
+        /** @description Facts to change together. */
+        FactChanges: {
+            /** @description The changes, each of another fact. All of them are made, or none. */
+            facts: components["schemas"]["BatchChange"][];
+        };
         /** @description A change of a fact, and its author. */
         FactEvent: {
             /** Format: uuid */
@@ -4004,6 +4168,47 @@ export interface components {
              */
             readonly created_at: string;
         };
+        /** @description The fields of a language model to change. Omitted fields are unchanged. */
+        LanguageModelChanges: {
+            /** @description The name by which agents refer to it. */
+            name?: string;
+            /**
+             * @description A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.
+             *
+             *     * `language_model` - language model: answers and extracts facts
+             *     * `reranker` - reranker: sorts recalled memories
+             */
+            kind?: components["schemas"]["ModelKindEnum"];
+            /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
+            endpoint?: string;
+            /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
+            model?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million input tokens.
+             */
+            prompt_price?: string;
+            /**
+             * Format: decimal
+             * @description Price of a million output tokens.
+             */
+            completion_price?: string;
+            /** @description Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT. */
+            timeout_seconds?: number | null;
+            /** @description After this many tokens of a day (UTC) the next model is called. Blank: no limit. */
+            max_tokens_per_day?: number | null;
+            /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
+            position?: number | null;
+            /**
+             * Format: double
+             * @description Of a reranker: memories with a lower score are left out. Blank: none are.
+             */
+            min_score?: number | null;
+            /** @description Whether it is called. */
+            is_active?: boolean;
+            /** @description The key of its server. No response shows it. Empty: none. */
+            key?: string;
+        };
         /** @description The fields of a language model. */
         LanguageModelFields: {
             /** @description The name by which agents refer to it. */
@@ -4670,237 +4875,6 @@ export interface components {
          * @enum {string}
          */
         OutcomeEnum: "resolved" | "handed_on" | "handed_back" | "to_person";
-        /** @description The fields of an agent to change. Omitted fields are unchanged. */
-        PatchedAgentChanges: {
-            /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
-            name?: string;
-            /** @description The agent's purpose and instructions. Every prompt begins with them. */
-            system_prompt?: string;
-            /** @description The agent's identity: “You are Ada, the librarian …” */
-            identity?: string;
-            /** @description The agent's style: tone, language, manners. */
-            persona?: string;
-            /** @description Name of the language model for the deployment's server, and for language models of the tenant without a name of a model. Blank: the deployment's model of the tier. */
-            model?: string;
-            /**
-             * @description fast: short contexts and low cost. reasoning: long contexts.
-             *
-             *     * `fast` - Fast
-             *     * `reasoning` - Reasoning
-             */
-            model_tier?: components["schemas"]["ModelTierEnum"];
-            /** @description Names of the tenant's language models that answer, in this order: the next one is called if one fails. None: the tenant's default models. */
-            language_models?: string[];
-            /** @description Name of the tenant's reranker, which sorts recalled memories. Blank: none. */
-            reranker?: string;
-            /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
-            accepts_client_instructions?: boolean;
-            /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
-            max_completion_tokens?: number | null;
-            /** @description An inactive agent accepts no messages; its memory stays. */
-            is_active?: boolean;
-            /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
-            conversation_pause_hours?: number;
-            /**
-             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
-             *
-             *     * `en` - English
-             *     * `de` - German
-             *     * `es` - Spanish
-             *     * `fr` - French
-             *     * `pt` - Portuguese
-             *     * `pl` - Polish
-             *     * `tr` - Turkish
-             *     * `nl` - Dutch
-             *     * `it` - Italian
-             *     * `sv` - Swedish
-             *     * `da` - Danish
-             *     * `nb` - Norwegian Bokmal
-             *     * `fi` - Finnish
-             *     * `id` - Indonesian
-             */
-            language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
-            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
-            time_zone?: string;
-            /**
-             * @description How the agent searches memories.
-             *
-             *     * `hybrid` - hybrid: meaning and words
-             *     * `vector` - vector: cosine similarity alone
-             */
-            recall_mode?: components["schemas"]["RecallModeEnum"];
-            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
-            recall_top_k?: number | null;
-            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
-            recall_gate?: boolean;
-            /**
-             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
-             *
-             *     * `precise` - precise: fewer memories, fewer irrelevant ones
-             *     * `balanced` - balanced
-             *     * `thorough` - thorough: more memories, more irrelevant ones
-             */
-            recall_preset?: components["schemas"]["RecallPresetEnum"];
-            /**
-             * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
-             */
-            recall_open_at?: number | null;
-            /**
-             * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
-             */
-            recall_keep_at?: number | null;
-            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
-            recall_neighbours?: number | null;
-            /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
-            recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
-            tools?: components["schemas"]["ToolsEnum"][];
-            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
-            escalate_on?: string[];
-            /** @description Number of failed replies in a row in a thread after which a person is called. Blank: never. */
-            escalate_after_failures?: number | null;
-            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. Names or ids. */
-            hands_to?: string[];
-            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is accepted too. */
-            hand_over_on?: {
-                [key: string]: string;
-            };
-            /** @description Words or phrases in a message that return a conversation to the previous agent. */
-            hand_back_on?: string[];
-            /** @description Extract facts from idle conversations. The deployment must have a language model. */
-            extracts_facts?: boolean;
-            /** @description Model that extracts facts. Blank: the agent's model. */
-            extraction_model?: string;
-            /** @description A conversation is idle after this many seconds without a message. */
-            extraction_idle_seconds?: number;
-            /** @description Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once. */
-            extraction_batch_size?: number;
-            /** @description Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit. */
-            extraction_max_tokens_per_day?: number | null;
-            /**
-             * @description Which extracted facts a person confirms before agents use them.
-             *
-             *     * `none` - none: use all facts at once
-             *     * `doubtful` - doubtful: conflicts, conclusions, sensitive topics
-             *     * `all` - all
-             */
-            fact_review?: components["schemas"]["FactReviewEnum"];
-            /** @description Different rules for single slots, such as {"diet": "all", "hobby": "none"}. */
-            fact_review_by_slot?: {
-                [key: string]: "none" | "doubtful" | "all";
-            };
-        };
-        /** @description The title and metadata of a conversation. */
-        PatchedConversationChanges: {
-            /** @description The title; empty: none. */
-            title?: string;
-            /** @description A JSON object, merged into the stored one by RFC 7396 (JSON Merge Patch); at most 8,192 bytes. */
-            metadata?: {
-                [key: string]: unknown;
-            };
-        };
-        /** @description The fields of a fact to change. The former values are kept as a version. */
-        PatchedFactChange: {
-            /** @description The fact, in words. */
-            content?: string;
-            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
-            metadata?: {
-                [key: string]: unknown;
-            };
-            /**
-             * Format: date-time
-             * @description Start of the new version's validity: after the old version's, not in the future. Default: now.
-             */
-            valid_from?: string;
-            /**
-             * Format: date-time
-             * @description End of its validity; null: still valid.
-             */
-            valid_to?: string | null;
-            /**
-             * Format: date-time
-             * @description Searches do not find it from this time on.
-             */
-            expires_at?: string | null;
-            /** @description The reason, for the fact's events. */
-            reason?: string;
-            /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
-            value?: string;
-        };
-        /** @description Facts to change together. */
-        PatchedFactChanges: {
-            /** @description The changes, each of another fact. All of them are made, or none. */
-            facts?: components["schemas"]["BatchChange"][];
-        };
-        /** @description The fields of a language model to change. Omitted fields are unchanged. */
-        PatchedLanguageModelChanges: {
-            /** @description The name by which agents refer to it. */
-            name?: string;
-            /**
-             * @description A reranker sorts the memories of agents that name it. Its server is asked at /rerank below the address.
-             *
-             *     * `language_model` - language model: answers and extracts facts
-             *     * `reranker` - reranker: sorts recalled memories
-             */
-            kind?: components["schemas"]["ModelKindEnum"];
-            /** @description Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a pool. Blank: the deployment's server, with its key and its prices. */
-            endpoint?: string;
-            /** @description Name of the model for the server. Blank: the agent's model, or else its tier. */
-            model?: string;
-            /**
-             * Format: decimal
-             * @description Price of a million input tokens.
-             */
-            prompt_price?: string;
-            /**
-             * Format: decimal
-             * @description Price of a million output tokens.
-             */
-            completion_price?: string;
-            /** @description Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one gets at most half of the time that is left. Blank: LLM_TIMEOUT. */
-            timeout_seconds?: number | null;
-            /** @description After this many tokens of a day (UTC) the next model is called. Blank: no limit. */
-            max_tokens_per_day?: number | null;
-            /** @description Place among the models of agents without own ones, lowest first. Blank: it is only for agents that name it. */
-            position?: number | null;
-            /**
-             * Format: double
-             * @description Of a reranker: memories with a lower score are left out. Blank: none are.
-             */
-            min_score?: number | null;
-            /** @description Whether it is called. */
-            is_active?: boolean;
-            /** @description The key of its server. No response shows it. Empty: none. */
-            key?: string;
-        };
-        /** @description Changes of a user. Metadata is merged by RFC 7396 (JSON Merge Patch). */
-        PatchedUserChanges: {
-            /** @description The user's name. */
-            name?: string;
-            /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
-            time_zone?: string;
-            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
-            language?: string;
-            /** @description A JSON object of at most 8,192 bytes. */
-            metadata?: {
-                [key: string]: unknown;
-            };
-        };
-        /** @description Changes of a webhook. */
-        PatchedWebhookChanges: {
-            /** @description Address of the program. */
-            url?: string;
-            /** @description Types of events that are sent. Empty: all. */
-            types?: components["schemas"]["EventTypeEnum"][];
-            /** @description Whether texts of messages and facts are sent too. */
-            includes_content?: boolean;
-            /** @description What the program does. */
-            description?: string;
-            /** @description Whether events are sent. */
-            is_active?: boolean;
-        };
         /**
          * @description * `` - moment
          *     * `day` - day
@@ -6139,6 +6113,19 @@ export interface components {
             last_at: string | null;
             agents: components["schemas"]["AgentOfUser"][];
         };
+        /** @description Changes of a user. Metadata is merged by RFC 7396 (JSON Merge Patch). */
+        UserChanges: {
+            /** @description The user's name. */
+            name?: string;
+            /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
+            time_zone?: string;
+            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
+            language?: string;
+            /** @description A JSON object of at most 8,192 bytes. */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
         /** @description What programs set of a user. */
         UserFields: {
             /** @description The user's name. */
@@ -6238,6 +6225,19 @@ export interface components {
              * @description Time of creation. Earlier events are not sent.
              */
             readonly created_at: string;
+        };
+        /** @description Changes of a webhook. */
+        WebhookChanges: {
+            /** @description Address of the program. */
+            url?: string;
+            /** @description Types of events that are sent. Empty: all. */
+            types?: components["schemas"]["EventTypeEnum"][];
+            /** @description Whether texts of messages and facts are sent too. */
+            includes_content?: boolean;
+            /** @description What the program does. */
+            description?: string;
+            /** @description Whether events are sent. */
+            is_active?: boolean;
         };
         /** @description An event that is, or was, sent to a webhook. */
         WebhookDelivery: {
@@ -6895,7 +6895,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedAgentChanges"];
+                "application/json": components["schemas"]["AgentChanges"];
             };
         };
         responses: {
@@ -7925,7 +7925,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedConversationChanges"];
+                "application/json": components["schemas"]["ConversationChanges"];
             };
         };
         responses: {
@@ -9090,7 +9090,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedFactChange"];
+                "application/json": components["schemas"]["FactChange"];
             };
         };
         responses: {
@@ -9496,7 +9496,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedFactChanges"];
+                "application/json": components["schemas"]["FactChanges"];
             };
         };
         responses: {
@@ -9517,6 +9517,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["Conflict"];
@@ -9555,6 +9556,7 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             413: components["responses"]["BodyTooLarge"];
@@ -10080,6 +10082,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10167,7 +10170,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedLanguageModelChanges"];
+                "application/json": components["schemas"]["LanguageModelChanges"];
             };
         };
         responses: {
@@ -10194,6 +10197,7 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -11365,7 +11369,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedUserChanges"];
+                "application/json": components["schemas"]["UserChanges"];
             };
         };
         responses: {
@@ -11782,7 +11786,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PatchedWebhookChanges"];
+                "application/json": components["schemas"]["WebhookChanges"];
             };
         };
         responses: {

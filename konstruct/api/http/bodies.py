@@ -5,12 +5,17 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, Final
 
 import orjson
 from django.conf import settings
-from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
+from django.core.validators import (
+    MinLengthValidator,
+    ProhibitNullCharactersValidator,
+    RegexValidator,
+)
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -98,9 +103,10 @@ def _blank_problem(value: str) -> str:
 
 
 # For the description: the function refuses further invisible characters.
-_CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+_UNSEEN: Final = r"\x01-\x1f\x7f-\x9f\xad\u2028-\u202e\u2066-\u2069"
+_CONTROLS: Final = rf"\x00{_UNSEEN}"
 NO_NUL = TextRule(r"^[^\x00]*\Z", _nul_problem)  # Postgres stores no NUL
-NOT_BLANK = TextRule(r"^\s*[^\s\x00][^\x00]*\Z", _blank_problem)
+NOT_BLANK = TextRule(rf"^[\s{_UNSEEN}]*[^\s{_CONTROLS}][^\x00]*\Z", _blank_problem)
 ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", id_problem)
 
 
@@ -121,6 +127,8 @@ class StrictCharField(serializers.CharField):
         ]
         if not any(isinstance(validator, RegexValidator) for validator in self.validators):
             self.validators.append(NO_NUL)
+            if not self.allow_blank:  # for the description: NO_NUL matches empty text
+                self.validators.append(MinLengthValidator(1))
 
     def to_internal_value(self, data: Any) -> str:
         """Refuse a value that is not a JSON string."""
@@ -197,6 +205,21 @@ class StrictBooleanField(serializers.BooleanField):
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
+
+
+_PRICE: Final = r"^\d{1,6}(\.\d{1,6})?$"
+
+
+@extend_schema_field({"type": "string", "format": "decimal", "pattern": _PRICE})
+class PriceField(serializers.DecimalField):
+    """A price as text, such as "2.50"."""
+
+    def to_internal_value(self, data: Any) -> Decimal:
+        """Refuse what the description does not have, such as an exponent."""
+        if not re.fullmatch(_PRICE, str(data), re.ASCII):
+            raise ValidationError('Give a price as text, such as "2.50".')
+        price: Decimal = super().to_internal_value(data)
+        return price
 
 
 class BoundedListField(serializers.ListField):
@@ -366,6 +389,7 @@ class StrictModelSerializer(BuiltOnce, StrictSerializer):
         models.PositiveSmallIntegerField: StrictIntegerField,
         models.FloatField: StrictFloatField,
         models.BooleanField: StrictBooleanField,
+        models.DecimalField: PriceField,
     }
 
     def build_standard_field(self, field_name: str, model_field: Any) -> Any:

@@ -85,7 +85,7 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentNameTaken: (409, "name-taken", "name"),
     orchestrator.AgentContradictory: (422, "contradictory-fields", ""),
     orchestrator.AgentInvalid: (400, "invalid-fields", ""),
-    orchestrator.LanguageModelInvalid: (400, "invalid-fields", ""),
+    orchestrator.LanguageModelInvalid: (422, "unprocessable", ""),
     memory.InvalidArgument: (400, "invalid-fields", ""),
 }
 # Its value is not repeated: the key of a language model.

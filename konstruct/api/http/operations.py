@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.serializers import Serializer
 
 from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
 from konstruct.api.models import KeyScope
@@ -48,7 +49,7 @@ class Operation:
     permission: str | tuple[str, ...] | None = None
     scope: KeyScope | tuple[KeyScope, ...] = ()
     query: type[StrictSerializer] | None = NoParametersSerializer
-    body: type[StrictSerializer] | None = None
+    body: type[Serializer] | None = None
     filters: Any = None
     own_transaction: bool = False
     id: str = ""

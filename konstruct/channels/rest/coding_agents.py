@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.urls import path
@@ -89,7 +89,7 @@ class MemoryToolViewSet(ApiViewSet):
         return Response({"content": content, "is_error": is_error})
 
 
-class HookSerializer(bodies.StrictSerializer):
+class HookSerializer(serializers.Serializer):
     """A hook of Claude Code. Other fields are ignored."""
 
     session_id = bodies.ChannelIdField(help_text="The session, which is the conversation.")
@@ -102,12 +102,6 @@ class HookSerializer(bodies.StrictSerializer):
     last_assistant_message = bodies.StrictCharField(
         required=False, allow_blank=True, allow_null=True, help_text="The final reply, of Stop."
     )
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Ignore fields that other hooks have, and that new versions add."""
-        if isinstance(data, Mapping):
-            data = {name: data[name] for name in self.fields if name in data}
-        return super().to_internal_value(data)
 
 
 class HookViewSet(ApiViewSet):

@@ -33,8 +33,8 @@ else:
 LEFT_OUT = {"Import", "Problem", "FieldError"}
 # Bodies whose fields are arguments of methods.
 BODIES = {
-    *("AgentFields", "DraftFields", "PatchedAgentChanges", "PatchedFactChange"),
-    *("LanguageModelFields", "PatchedLanguageModelChanges"),
+    *("AgentFields", "DraftFields", "AgentChanges", "FactChange"),
+    *("LanguageModelFields", "LanguageModelChanges"),
 }
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
@@ -71,7 +71,7 @@ def one(name: str, part: dict[str, Any]) -> str:
 def called(name: str) -> str:
     """Return the name of a document in the client."""
     new = {"AgentFields": "NewAgent", "LanguageModelFields": "NewLanguageModel"}
-    return new.get(name, name.removeprefix("Patched"))
+    return new.get(name, name)
 
 
 def type_of(part: dict[str, Any]) -> str:

@@ -126,6 +126,102 @@ class Agent(TypedDict):
     """Time of creation."""
 
 
+class AgentChanges(TypedDict):
+    """The fields of an agent to change. Omitted fields are unchanged."""
+
+    name: NotRequired[str]
+    """The name for programs and people. Unique in the tenant, and not a UUID."""
+    system_prompt: NotRequired[str]
+    """The agent's purpose and instructions. Every prompt begins with them."""
+    identity: NotRequired[str]
+    """The agent's identity: “You are Ada, the librarian …”"""
+    persona: NotRequired[str]
+    """The agent's style: tone, language, manners."""
+    model: NotRequired[str]
+    """Name of the language model for the deployment's server, and for language models of the
+    tenant without a name of a model. Blank: the deployment's model of the tier."""
+    model_tier: NotRequired[Literal["fast", "reasoning"]]
+    """fast: short contexts and low cost. reasoning: long contexts."""
+    language_models: NotRequired[list[str]]
+    """Names of the tenant's language models that answer, in this order: the next one is called
+    if one fails. None: the tenant's default models."""
+    reranker: NotRequired[str]
+    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
+    accepts_client_instructions: NotRequired[bool]
+    """Follow the system and developer messages that an application sends through OpenAI's
+    interface, after the agent's own instructions. Those of a bound key are never followed."""
+    max_completion_tokens: NotRequired[int | None]
+    """Maximum number of tokens in one answer of the language model. An application may ask for
+    fewer. Blank: only the model's own limit."""
+    is_active: NotRequired[bool]
+    """An inactive agent accepts no messages; its memory stays."""
+    conversation_pause_hours: NotRequired[int]
+    """After this many hours without a message, a new conversation begins: earlier turns are
+    recalled, instead of being turns of the prompt."""
+    language: NotRequired[
+        Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
+        | Literal[""]
+    ]
+    """Language in which all Latin words of messages and questions are searched. Blank: the
+    language of each text, by its frequent words."""
+    time_zone: NotRequired[str]
+    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
+    in it. Blank: UTC."""
+    recall_mode: NotRequired[Literal["hybrid", "vector"]]
+    """How the agent searches memories."""
+    recall_top_k: NotRequired[int | None]
+    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
+    recall_gate: NotRequired[bool]
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
+    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
+    """With the gate: how strict recall is. Choosing a preset clears the agent's own
+    thresholds."""
+    recall_open_at: NotRequired[float | None]
+    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
+    at least this gate value. Blank: the preset's."""
+    recall_keep_at: NotRequired[float | None]
+    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
+    value. Blank: the preset's."""
+    recall_neighbours: NotRequired[int | None]
+    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
+    measured (0)."""
+    recall_weights: NotRequired[RecallWeights]
+    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
+    tools: NotRequired[list[Literal["remember_fact"]]]
+    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
+    consents."""
+    escalate_on: NotRequired[list[str]]
+    """Words or phrases in a message that call for a person, in addition to plain requests such
+    as “talk to a human”."""
+    escalate_after_failures: NotRequired[int | None]
+    """Number of failed replies in a row in a thread after which a person is called. Blank:
+    never."""
+    hands_to: NotRequired[list[str]]
+    """Agents to which the language model may hand a conversation, with the tool hand_to_agent.
+    Names or ids."""
+    hand_over_on: NotRequired[dict[str, str]]
+    """Words or phrases in a message that hand the conversation to another agent, each with
+    that agent's id: {'invoice': '0b6ef0bd-…'}. A name is accepted too."""
+    hand_back_on: NotRequired[list[str]]
+    """Words or phrases in a message that return a conversation to the previous agent."""
+    extracts_facts: NotRequired[bool]
+    """Extract facts from idle conversations. The deployment must have a language model."""
+    extraction_model: NotRequired[str]
+    """Model that extracts facts. Blank: the agent's model."""
+    extraction_idle_seconds: NotRequired[int]
+    """A conversation is idle after this many seconds without a message."""
+    extraction_batch_size: NotRequired[int]
+    """Maximum number of messages in one request to the language model, 1 to 200. A
+    conversation with this many new messages is processed at once."""
+    extraction_max_tokens_per_day: NotRequired[int | None]
+    """Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank:
+    no limit."""
+    fact_review: NotRequired[Literal["none", "doubtful", "all"]]
+    """Which extracted facts a person confirms before agents use them."""
+    fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
+    """Different rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
+
+
 class NewAgent(TypedDict):
     """The fields of a new agent."""
 
@@ -892,6 +988,29 @@ class Fact(TypedDict):
     """The extraction run that proposed it."""
 
 
+class FactChange(TypedDict):
+    """The fields of a fact to change. The former values are kept as a version."""
+
+    content: NotRequired[str]
+    """The fact, in words."""
+    metadata: NotRequired[dict[str, Any]]
+    """A JSON object that searches can filter by. It is merged into the metadata of a stored
+    fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other
+    values replace."""
+    valid_from: NotRequired[str]
+    """Start of the new version's validity: after the old version's, not in the future.
+    Default: now."""
+    valid_to: NotRequired[str | None]
+    """End of its validity; null: still valid."""
+    expires_at: NotRequired[str | None]
+    """Searches do not find it from this time on."""
+    reason: NotRequired[str]
+    """The reason, for the fact's events."""
+    value: NotRequired[str]
+    """The value of the fact's slot, such as Oslo. Default: the words of the new content that
+    replace it, or it, if the content still has it."""
+
+
 class FactEvent(TypedDict):
     """A change of a fact, and its author."""
 
@@ -1167,6 +1286,39 @@ class LanguageModel(TypedDict):
     """Whether it has a key."""
     created_at: str
     """Time of creation."""
+
+
+class LanguageModelChanges(TypedDict):
+    """The fields of a language model to change. Omitted fields are unchanged."""
+
+    name: NotRequired[str]
+    """The name by which agents refer to it."""
+    kind: NotRequired[Literal["language_model", "reranker"]]
+    """A reranker sorts the memories of agents that name it. Its server is asked at /rerank
+    below the address."""
+    endpoint: NotRequired[str]
+    """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
+    pool. Blank: the deployment's server, with its key and its prices."""
+    model: NotRequired[str]
+    """Name of the model for the server. Blank: the agent's model, or else its tier."""
+    prompt_price: NotRequired[str]
+    """Price of a million input tokens."""
+    completion_price: NotRequired[str]
+    """Price of a million output tokens."""
+    timeout_seconds: NotRequired[int | None]
+    """Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one
+    gets at most half of the time that is left. Blank: LLM_TIMEOUT."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of a day (UTC) the next model is called. Blank: no limit."""
+    position: NotRequired[int | None]
+    """Place among the models of agents without own ones, lowest first. Blank: it is only for
+    agents that name it."""
+    min_score: NotRequired[float | None]
+    """Of a reranker: memories with a lower score are left out. Blank: none are."""
+    is_active: NotRequired[bool]
+    """Whether it is called."""
+    key: NotRequired[str]
+    """The key of its server. No response shows it. Empty: none."""
 
 
 class NewLanguageModel(TypedDict):
@@ -1474,158 +1626,6 @@ class OpenEscalation(TypedDict):
     """When it was opened."""
     url: str
     """The escalation, which can be answered and resolved."""
-
-
-class AgentChanges(TypedDict):
-    """The fields of an agent to change. Omitted fields are unchanged."""
-
-    name: NotRequired[str]
-    """The name for programs and people. Unique in the tenant, and not a UUID."""
-    system_prompt: NotRequired[str]
-    """The agent's purpose and instructions. Every prompt begins with them."""
-    identity: NotRequired[str]
-    """The agent's identity: “You are Ada, the librarian …”"""
-    persona: NotRequired[str]
-    """The agent's style: tone, language, manners."""
-    model: NotRequired[str]
-    """Name of the language model for the deployment's server, and for language models of the
-    tenant without a name of a model. Blank: the deployment's model of the tier."""
-    model_tier: NotRequired[Literal["fast", "reasoning"]]
-    """fast: short contexts and low cost. reasoning: long contexts."""
-    language_models: NotRequired[list[str]]
-    """Names of the tenant's language models that answer, in this order: the next one is called
-    if one fails. None: the tenant's default models."""
-    reranker: NotRequired[str]
-    """Name of the tenant's reranker, which sorts recalled memories. Blank: none."""
-    accepts_client_instructions: NotRequired[bool]
-    """Follow the system and developer messages that an application sends through OpenAI's
-    interface, after the agent's own instructions. Those of a bound key are never followed."""
-    max_completion_tokens: NotRequired[int | None]
-    """Maximum number of tokens in one answer of the language model. An application may ask for
-    fewer. Blank: only the model's own limit."""
-    is_active: NotRequired[bool]
-    """An inactive agent accepts no messages; its memory stays."""
-    conversation_pause_hours: NotRequired[int]
-    """After this many hours without a message, a new conversation begins: earlier turns are
-    recalled, instead of being turns of the prompt."""
-    language: NotRequired[
-        Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
-        | Literal[""]
-    ]
-    """Language in which all Latin words of messages and questions are searched. Blank: the
-    language of each text, by its frequent words."""
-    time_zone: NotRequired[str]
-    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
-    in it. Blank: UTC."""
-    recall_mode: NotRequired[Literal["hybrid", "vector"]]
-    """How the agent searches memories."""
-    recall_top_k: NotRequired[int | None]
-    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
-    recall_gate: NotRequired[bool]
-    """Leave out memories that are probably irrelevant, all of them if necessary."""
-    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
-    """With the gate: how strict recall is. Choosing a preset clears the agent's own
-    thresholds."""
-    recall_open_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
-    at least this gate value. Blank: the preset's."""
-    recall_keep_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
-    value. Blank: the preset's."""
-    recall_neighbours: NotRequired[int | None]
-    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
-    measured (0)."""
-    recall_weights: NotRequired[RecallWeights]
-    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
-    tools: NotRequired[list[Literal["remember_fact"]]]
-    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
-    consents."""
-    escalate_on: NotRequired[list[str]]
-    """Words or phrases in a message that call for a person, in addition to plain requests such
-    as “talk to a human”."""
-    escalate_after_failures: NotRequired[int | None]
-    """Number of failed replies in a row in a thread after which a person is called. Blank:
-    never."""
-    hands_to: NotRequired[list[str]]
-    """Agents to which the language model may hand a conversation, with the tool hand_to_agent.
-    Names or ids."""
-    hand_over_on: NotRequired[dict[str, str]]
-    """Words or phrases in a message that hand the conversation to another agent, each with
-    that agent's id: {'invoice': '0b6ef0bd-…'}. A name is accepted too."""
-    hand_back_on: NotRequired[list[str]]
-    """Words or phrases in a message that return a conversation to the previous agent."""
-    extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations. The deployment must have a language model."""
-    extraction_model: NotRequired[str]
-    """Model that extracts facts. Blank: the agent's model."""
-    extraction_idle_seconds: NotRequired[int]
-    """A conversation is idle after this many seconds without a message."""
-    extraction_batch_size: NotRequired[int]
-    """Maximum number of messages in one request to the language model, 1 to 200. A
-    conversation with this many new messages is processed at once."""
-    extraction_max_tokens_per_day: NotRequired[int | None]
-    """Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank:
-    no limit."""
-    fact_review: NotRequired[Literal["none", "doubtful", "all"]]
-    """Which extracted facts a person confirms before agents use them."""
-    fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
-    """Different rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
-
-
-class FactChange(TypedDict):
-    """The fields of a fact to change. The former values are kept as a version."""
-
-    content: NotRequired[str]
-    """The fact, in words."""
-    metadata: NotRequired[dict[str, Any]]
-    """A JSON object that searches can filter by. It is merged into the metadata of a stored
-    fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other
-    values replace."""
-    valid_from: NotRequired[str]
-    """Start of the new version's validity: after the old version's, not in the future.
-    Default: now."""
-    valid_to: NotRequired[str | None]
-    """End of its validity; null: still valid."""
-    expires_at: NotRequired[str | None]
-    """Searches do not find it from this time on."""
-    reason: NotRequired[str]
-    """The reason, for the fact's events."""
-    value: NotRequired[str]
-    """The value of the fact's slot, such as Oslo. Default: the words of the new content that
-    replace it, or it, if the content still has it."""
-
-
-class LanguageModelChanges(TypedDict):
-    """The fields of a language model to change. Omitted fields are unchanged."""
-
-    name: NotRequired[str]
-    """The name by which agents refer to it."""
-    kind: NotRequired[Literal["language_model", "reranker"]]
-    """A reranker sorts the memories of agents that name it. Its server is asked at /rerank
-    below the address."""
-    endpoint: NotRequired[str]
-    """Address of an OpenAI-compatible server, such as https://api.example.com/v1, or of a
-    pool. Blank: the deployment's server, with its key and its prices."""
-    model: NotRequired[str]
-    """Name of the model for the server. Blank: the agent's model, or else its tier."""
-    prompt_price: NotRequired[str]
-    """Price of a million input tokens."""
-    completion_price: NotRequired[str]
-    """Price of a million output tokens."""
-    timeout_seconds: NotRequired[int | None]
-    """Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a next one
-    gets at most half of the time that is left. Blank: LLM_TIMEOUT."""
-    max_tokens_per_day: NotRequired[int | None]
-    """After this many tokens of a day (UTC) the next model is called. Blank: no limit."""
-    position: NotRequired[int | None]
-    """Place among the models of agents without own ones, lowest first. Blank: it is only for
-    agents that name it."""
-    min_score: NotRequired[float | None]
-    """Of a reranker: memories with a lower score are left out. Blank: none are."""
-    is_active: NotRequired[bool]
-    """Whether it is called."""
-    key: NotRequired[str]
-    """The key of its server. No response shows it. Empty: none."""
 
 
 class Profile(TypedDict):

@@ -108,7 +108,10 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     subject = "language model"
 
     @operation(
-        Action.CREATE, body=LanguageModelFields, errors=(409,), headers=[IDEMPOTENCY_KEY, LOCATION]
+        Action.CREATE,
+        body=LanguageModelFields,
+        errors=(409, 422),
+        headers=[IDEMPOTENCY_KEY, LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create a language model or a reranker.
@@ -119,7 +122,7 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         model_id, is_new = create_once(request, lambda: create_language_model(**self.fields).pk)
         return self.created(LanguageModel.objects.get(pk=model_id), is_new=is_new)
 
-    @operation(Action.EDIT, body=LanguageModelChanges, errors=(409,))
+    @operation(Action.EDIT, body=LanguageModelChanges, errors=(409, 422))
     def partial_update(self, request: Request, language_model_id: UUID) -> Response:
         """Change a language model.
 

@@ -20,6 +20,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import bodies
 from konstruct.api.http.filters import Filter, FilterSet
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.problems import FieldError, Problem, Refusal
 from konstruct.api.http.schema import ETAG, IF_MATCH, LOCATION
 from konstruct.api.http.views import (
     AgentNameField,
@@ -582,7 +583,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         description=f"Up to {MAX_FACTS_PER_BATCH} changes, each as `PATCH /api/v1/facts/"
         "{memory_id}/` makes it. All of them are made, or none.",
         returns=ChangedFactsSerializer,
-        errors=(402, 409),
+        errors=(402, 404, 409),
     )
     def change_facts(self, request: Request) -> Response:
         """Change several facts."""
@@ -590,7 +591,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         contents = [fields["content"] for fields in changes.values() if "content" in fields]
         vectors = dict(zip(contents, embed(contents), strict=True))
         with transaction.atomic():
-            self._lock_batch(changes, "facts", "memory_id")
+            self._lock_batch(changes, "facts.{}.memory_id")
             with admit_memories(len(changes)):
                 facts = [
                     FACTS.update(
@@ -615,10 +616,11 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         body=FactIdsSerializer,
         description=f"Deletes up to {MAX_FACTS_PER_BATCH} facts with all their versions, "
         "permanently. All of them are deleted, or none.",
+        errors=(404,),
     )
     def delete_facts(self, request: Request) -> Response:
         """Delete several facts."""
-        facts = self._lock_batch(self.fields["memory_ids"], "memory_ids")
+        facts = self._lock_batch(self.fields["memory_ids"], "memory_ids.{}")
         delete_facts(tenant_facts().filter(pk__in=facts))
         self.log(facts=sorted(facts))
         return Response(status=204)
@@ -844,26 +846,25 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         facts = tenant_facts().entries().defer("embedding").select_for_update()
         return owner, facts.filter(**owner).first()
 
-    def _lock_batch(self, memory_ids: Iterable[UUID], *place: str) -> set[UUID]:
-        """Lock facts in the order of their ids. Raises ValidationError for those that are unknown.
+    def _lock_batch(self, memory_ids: Iterable[UUID], place: str) -> set[UUID]:
+        """Lock facts in the order of their ids. Raises Refusal if the caller may not change all.
 
         Args:
             memory_ids: the facts in the order of the request.
-            place: the list of the request, and the field of its items with the id.
+            place: the field of an id in the request, by its position.
         """
         named = [*memory_ids]
         rows = self.caller.rows(tenant_facts().entries().filter(memory_id__in=named))
         ordered = rows.order_by("memory_id").select_for_update()
         found = set(ordered.values_list("memory_id", flat=True))
-        unknown: dict[str, Any] = {
-            str(n): f"There is no fact {memory_id} that you may change."
+        unknown = [
+            FieldError(place.format(n), f"There is no fact {memory_id} that you may change.")
             for n, memory_id in enumerate(named)
             if memory_id not in found
-        }
-        for name in place[:0:-1]:
-            unknown = {n: {name: problem} for n, problem in unknown.items()}
+        ]
         if unknown:
-            raise ValidationError({place[0]: unknown})
+            detail = f"Nothing was changed: {len(unknown)} of the facts do not exist. See errors."
+            raise Refusal(Problem.of_status(404, detail, errors=tuple(unknown)))
         return found
 
     def _lock(self) -> MemoryEntry:

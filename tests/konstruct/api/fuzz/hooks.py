@@ -27,17 +27,29 @@ def map_case(context: Any, case: Any) -> Any:
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive:
         return case
-    for body, filters in ((case.body, FILTERS), (case.query, json.dumps(FILTERS))):
-        if isinstance(body, dict):
+    operation_id, body = case.operation.definition.raw.get("operationId"), case.body
+    changes = body.get("facts", []) if isinstance(body, dict) else []
+    for fields, filters in (
+        *((one, FILTERS) for one in (body, *changes)),
+        (case.query, json.dumps(FILTERS)),
+    ):
+        if isinstance(fields, dict):
             real = {"agent": AGENT, "wait": 0.01, "filters": filters, "valid_to": NEVER}
             real["metadata"] = METADATA
-            body.update({name: value for name, value in real.items() if name in body})
-            if body.pop("valid_from", None) and not body:
-                body["content"] = "Something else is so now."
-    if case.operation.definition.raw.get("operationId") == "update_agent" and case.body:
-        # Any agent may be the one that all others need.
+            fields.update({name: value for name, value in real.items() if name in fields})
+            if fields.pop("valid_from", None) and not fields:
+                fields["content"] = "Something else is so now."
+    if operation_id == "change_fact" and body and body.keys() <= {"reason"}:
+        body["expires_at"] = NEVER
+    if operation_id == "change_facts":  # each fact once, with more than a reason
+        body["facts"] = [*{one["memory_id"]: one for one in changes}.values()]
+        for change in body["facts"]:
+            change["expires_at"] = NEVER
+    if operation_id == "update_agent" and body:
+        # Any agent may be the one that all others need, and others are unknown.
+        left_out = ("name", "is_active", "hands_to", "hand_over_on", "time_zone")
         case.body = {"persona": "Brief."} | {
-            name: value for name, value in case.body.items() if name not in ("name", "is_active")
+            name: value for name, value in body.items() if name not in left_out
         }
     # Stateful tests use their own objects; other tests do not find deleted ones.
     if meta.phase.name != TestPhase.STATEFUL and case.method != "DELETE":

@@ -78,7 +78,7 @@ def test_facts_are_changed_together_or_not_at_all(program_a: Program) -> None:
 
     unknown = "00000000-0000-4000-8000-000000000000"
     for wrong, status, field in (
-        ({"memory_id": unknown, "content": "Tea."}, 400, "facts.1.memory_id"),
+        ({"memory_id": unknown, "content": "Tea."}, 404, "facts.1.memory_id"),
         ({"memory_id": tea, "content": "Tea."}, 400, "facts.0.memory_id"),  # twice
         ({"memory_id": nuts}, 400, "facts.1"),
         ({"memory_id": nuts, "reason": "None."}, 400, "facts.1"),
@@ -97,7 +97,7 @@ def test_facts_are_deleted_together_or_not_at_all(program_a: Program, program_b:
     bound = program_a.with_key(user_id="maria")
     for program in (bound, program_b):
         refused = program.post(path, {"memory_ids": ids})
-        assert refused.status_code == 400
+        assert refused.status_code == 404
     errors = refused.json()["errors"]
     assert [error["field"] for error in errors] == [f"memory_ids.{n}" for n in range(3)]
     assert len(listed(program_a)) == 3
@@ -108,5 +108,5 @@ def test_facts_are_deleted_together_or_not_at_all(program_a: Program, program_b:
 
 def test_a_batch_of_another_tenant_changes_nothing(program_a: Program, program_b: Program) -> None:
     (tea,) = (fact["memory_id"] for fact in send(program_a, TEA).json()["results"])
-    assert change(program_b, {"memory_id": tea, "content": "Stolen."}).status_code == 400
+    assert change(program_b, {"memory_id": tea, "content": "Stolen."}).status_code == 404
     assert listed(program_a) == [TEA["content"]]
