@@ -20,8 +20,8 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Extract, Left, TruncDate
 from django.utils import timezone
 
-from konstruct.orchestrator import language_models, metering, runner
-from konstruct.orchestrator.models import DailyActivity, Escalation
+from konstruct.orchestrator.extraction.fact_requests import PURPOSE as EXTRACTION
+from konstruct.orchestrator.models import DailyActivity, Escalation, ModelCall
 from memory.models import Message, Role
 from memory.recall.service import known_languages
 from memory.text.lexical import main_language
@@ -131,7 +131,8 @@ def activity(
         first: first day of the range, in UTC.
         last: last day of the range; at most `MAX_DAYS` later.
         agent_id: only this agent.
-        channel: only this channel. Tokens of extraction have no channel and are left out.
+        channel: only this channel. Extraction has no channel, and neither have calls for erased
+            messages: both are left out.
     """
     length = min((last - first).days + 1, MAX_DAYS)
     every = {first + timedelta(days=number): Day() for number in range(length)}
@@ -145,10 +146,7 @@ def activity(
     if open_days:
         _add_counts(every, _count_messages(open_days[0], open_days[-1], **of, **in_channel))
     _add_escalations(every, {**of, **in_channel})
-    if not channel:
-        _add_extraction(every, agent_id)
-    for day in every.values():
-        day.cost += language_models.cost(day.prompt_tokens, day.completion_tokens)
+    _add_calls(every, of | ({"message__channel": channel} if channel else {}))
     return Activity(every, is_complete)
 
 
@@ -262,13 +260,18 @@ def _add_escalations(days: dict[date, Day], of: dict[str, Any]) -> None:
         days[day].escalations = number
 
 
-def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:
-    ends = _in_days("at", min(days), max(days))
-    for row in metering.usage(since=ends["at__gte"], until=ends["at__lt"], agent_id=agent_id):
-        if row.purpose == runner.REPLY:  # counted by the replies, which have channels
-            continue
-        days[row.day].extraction_tokens += row.prompt_tokens + row.completion_tokens
-        days[row.day].cost += row.cost
+def _add_calls(days: dict[date, Day], of: dict[str, Any]) -> None:
+    """Add the stored costs of calls, and the tokens of extraction, which has no channel."""
+    calls = ModelCall.objects.filter(**_in_days("created_at", min(days), max(days)), **of)
+    groups = calls.annotate(day=TruncDate("created_at", tzinfo=UTC)).order_by().values("day")
+    used = models.F("prompt_tokens") + models.F("completion_tokens")
+    of_extraction = models.Q(purpose=EXTRACTION)
+    sums = groups.annotate(
+        spent=models.Sum("cost"),
+        tokens=models.Sum(used, filter=of_extraction, default=0),
+    )
+    for day, spent, extraction_tokens in sums.values_list("day", "spent", "tokens"):
+        days[day].add(Day(cost=spent, extraction_tokens=extraction_tokens))
 
 
 def _in_days(column: str, first: date, last: date) -> dict[str, datetime]:

@@ -302,11 +302,11 @@ def described(model: LanguageModel, requested: str, tier: str) -> dict[str, str]
     }
 
 
-def cost(prompt_tokens: int, completion_tokens: int, model: LanguageModel | None = None) -> Decimal:
+def cost(prompt_tokens: int, completion_tokens: int, model: LanguageModel) -> Decimal:
     """Return the price of tokens: of a model with its own server by its prices, or else by
     LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION.
     """
-    if model is not None and model.endpoint:
+    if model.endpoint:
         prices = model.prompt_price, model.completion_price
     else:
         prices = settings.LLM_PRICE_PROMPT, settings.LLM_PRICE_COMPLETION

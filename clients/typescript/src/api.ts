@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 24c7c6624496053ce98b5fcc8706da8c88088f99294667f57fb9765b2efb5252
+// Written by `make typescript` from docs/openapi.yaml, sha256 c6d6affeca65fbf95e8a32b076669805bdffdead833895640fdc2a9ce5f02e93
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -6085,7 +6085,7 @@ export interface components {
             extraction_tokens: number;
             /**
              * Format: decimal
-             * @description Cost of replies, by the current prices of the deployment.
+             * @description Cost of calls of language models, by the prices at that time.
              */
             cost: string;
         };

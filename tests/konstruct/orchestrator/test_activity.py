@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.activity import BUCKET_LIMITS, Day, activity, recount
-from konstruct.orchestrator.models import DailyActivity, Escalation
+from konstruct.orchestrator.models import DailyActivity, Escalation, ModelCall
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, SendMessage
@@ -105,7 +105,7 @@ def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
         )
         of_agent = {"agent_id": program_a.agent.pk, "prompt_tokens": 7, "completion_tokens": 2}
         metered_call(**of_agent, cost=Decimal(1))
-        metered_call(**of_agent, purpose="reply")
+        metered_call(**of_agent, purpose="reply", cost=Decimal(0))
         today = activity(first=TODAY, last=TOMORROW).total
         of_rest = activity(first=TODAY, last=TOMORROW, channel="rest").total
         of_slack = activity(first=TODAY, last=TOMORROW, channel="slack").total
@@ -113,6 +113,29 @@ def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
     assert (today.extraction_tokens, today.cost) == (9, 1)
     assert (of_rest.extraction_tokens, of_rest.escalations) == (0, 1)
     assert of_slack.escalations == 0
+
+
+def test_days_have_the_stored_costs_of_calls_whoever_answered(
+    program_a: Program, exchange: SendMessage, settings: Any
+) -> None:
+    settings.LLM_PRICE_PROMPT = settings.LLM_PRICE_COMPLETION = Decimal(1_000_000)
+    with tenant_scope(program_a.tenant.id):
+        message = exchange(program_a).in_reply_to
+        ended = exchange(program_a, days_ago=3, channel="slack").in_reply_to
+        for purpose, cost in (("reply", 3), ("reranking", 2), ("dry run", 5), ("extraction", 7)):
+            call = metered_call(purpose=purpose, cost=Decimal(cost))
+            if purpose in ("reply", "reranking"):
+                ModelCall.objects.filter(pk=call.pk).update(message=message)
+        call = metered_call(
+            purpose="reply", cost=Decimal(11), created_at=datetime.now(UTC) - timedelta(days=3)
+        )
+        ModelCall.objects.filter(pk=call.pk).update(message=ended)
+        days = activity(first=TODAY - timedelta(days=3), last=TOMORROW).days
+        of_rest = activity(first=TODAY, last=TOMORROW, channel="rest").total
+        of_slack = activity(first=TODAY - timedelta(days=5), last=TODAY, channel="slack").total
+    assert [day.cost for day in days.values() if day.cost] == [11, 17]
+    assert (of_rest.cost, of_slack.cost) == (5, 11)
+    assert (of_rest.extraction_tokens, of_rest.prompt_tokens) == (0, 100)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.95])

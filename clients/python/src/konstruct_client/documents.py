@@ -2157,7 +2157,7 @@ class UsageOfDay(TypedDict):
     extraction_tokens: int
     """Tokens of the extraction of facts."""
     cost: str
-    """Cost of replies, by the current prices of the deployment."""
+    """Cost of calls of language models, by the prices at that time."""
 
 
 class User(TypedDict):

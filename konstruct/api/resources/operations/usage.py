@@ -130,7 +130,7 @@ class UsageOfDaySerializer(serializers.Serializer):
     cost = serializers.DecimalField(
         max_digits=14,
         decimal_places=6,
-        help_text="Cost of replies, by the current prices of the deployment.",
+        help_text="Cost of calls of language models, by the prices at that time.",
     )
 
 
