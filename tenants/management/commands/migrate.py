@@ -3,10 +3,13 @@
 import time
 from typing import Any
 
+from django.apps import apps
 from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
+from django.db.migrations import CreateModel, Migration
+from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import tenant_connection
 from tenants.locking import migrate_lock
@@ -87,6 +90,7 @@ class Command(base.KonstructCommand):
         self.options = options
         self.is_read_only = options["plan"] or options["check_unapplied"]
         self.results: dict[str, MigrationResult] = {}
+        undone = _migrations_to_undo(options["app_label"], options["migration_name"])
         connection = tenant_connection()
         connection.set_schema_to_public()
         only = _schema_name(options["schema_name"])
@@ -105,6 +109,8 @@ class Command(base.KonstructCommand):
                     "another migrate is running on this database; wait for it",
                     returncode=base.NO_SCHEMA_SERVED,
                 )
+            if undone and options["interactive"] and not (options["fake"] or options["shared"]):
+                _confirm_deletions(undone, only)
             self._run(only)
 
     def _run(self, only: str | None) -> None:
@@ -233,6 +239,55 @@ class Command(base.KonstructCommand):
             self.stdout.write(f"{name}  {what}  {seconds}{remark}")
         if result.details and (options["verbosity"] > 1 or options["plan"]):
             self.stdout.write(result.details)
+
+
+def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
+    """Return the migrations that a schema with all migrations loses at this target.
+
+    Raises:
+        UsageError: there is no such app or migration.
+    """
+    if not app_label:
+        return []
+    loader = MigrationLoader(None)
+    try:
+        apps.get_app_config(app_label)
+        if name in (None, "zero"):
+            keys = loader.graph.root_nodes(app_label) if name else []
+        else:
+            target = loader.get_migration_by_prefix(app_label, name)
+            children = loader.graph.node_map[app_label, target.name].children
+            keys = [child.key for child in children if child.key[0] == app_label]
+    except (LookupError, AmbiguityError) as error:
+        message = f"no migration of {app_label!r} is called {name!r}" if name else str(error)
+        raise base.UsageError(message) from error
+    undone = dict.fromkeys(key for first in keys for key in loader.graph.backwards_plan(first))
+    return [loader.graph.nodes[key] for key in undone]
+
+
+def _confirm_deletions(undone: list[Migration], only: str | None) -> None:
+    """Ask before migrations are undone, and say of how many tenants that deletes what.
+
+    Raises:
+        UsageError: there is no terminal.
+        CommandError: the answer is no.
+    """
+    names = sorted(f"{migration.app_label}.{migration.name}" for migration in undone)
+    tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
+    tables = sorted(
+        str(operation.options.get("db_table") or f"{migration.app_label}_{operation.name_lower}")
+        for migration in undone
+        for operation in migration.operations
+        if isinstance(operation, CreateModel)
+    )
+    base.require_confirmation(
+        f"Undoing {_listed(names)} deletes from {tenants.count()} tenants {len(tables)} tables"
+        f" ({', '.join(tables)}) with all their rows, and all columns that these migrations have"
+        " added. Type yes to continue: ",
+        "yes",
+        "not migrated",
+        option="--noinput",
+    )
 
 
 def _schema_name(wanted: str | None) -> str | None:

@@ -149,6 +149,37 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
     assert migrate(tenant=True)[0] == ["2 tenants  up to date"]
 
 
+@pytest.mark.parametrize(
+    "arguments", [("memory", "zero"), ("memory", "zero", "--schema", "tenant-a")]
+)
+def test_undoing_migrations_asks_and_says_what_is_deleted(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    questions = []
+
+    def refuse(question: str) -> str:
+        questions.append(question)
+        return "no"
+
+    monkeypatch.setattr("builtins.input", refuse)
+    out, _, failure = migrate(*arguments)
+    (question,) = questions
+    assert f" deletes from {1 if len(arguments) > 2 else 2} tenants " in question
+    assert "memory_message" in question
+    assert "orchestrator_agent" in question  # it refers to memory
+    assert (out, str(failure)) == ([], "not migrated")
+    with tenant_scope(tenant_a.id):
+        assert execute("SELECT count(*) FROM memory_message") == [(0,)]
+
+    def end_of_file(question: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end_of_file)
+    assert "pass --noinput" in str(migrate(*arguments)[2])
+    assert migrate("memory", "zero", plan=True)[2] is None
+    assert migrate("memory")[2] is None  # forwards
+
+
 def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:
     assert migrate(check_unapplied=True)[2] is None
     forget_migration(tenant_b)
