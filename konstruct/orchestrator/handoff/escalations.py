@@ -426,7 +426,8 @@ def answer_as_person(
         escalation_id: the escalation.
         content: the text.
         name: the person's name.
-        idempotency_key: if an answer with this key exists in the thread, it is returned.
+        idempotency_key: if an answer with this key exists in the thread, it is returned. Unique
+            in the tenant.
         on_change: called with the new message, in the same transaction.
 
     Raises:
@@ -441,16 +442,16 @@ def answer_as_person(
     if last is None:
         raise exceptions.NothingToEscalate("This thread has no messages any more.")
     with lock_windows([Thread.of(last)]):
+        if idempotency_key is not None:
+            answers = Message.objects.filter(**Thread.of(last).as_filter)
+            existing = answers.filter(idempotency_key=idempotency_key).first()
+            if existing is not None:
+                return existing
         escalation = _lock_open(escalation_id)
         if escalation.to_agent_id is not None:
             raise exceptions.WrongState(
                 "Another agent answers in this thread. Let a person answer there first."
             )
-        if idempotency_key is not None:
-            answers = Message.objects.filter(**Thread.of(escalation).as_filter)
-            existing = answers.filter(idempotency_key=idempotency_key).first()
-            if existing is not None:
-                return existing
         earlier = held_replies(Thread.of(escalation))
         newest = earlier.pop() if earlier else None
         question = None if newest is None else konstruct_message(newest.message)

@@ -233,6 +233,7 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
             raise PermissionDenied("A key that is bound to a user cannot answer as a person.")
         escalation = self.get_object()
         sent, content = idempotency_key(request), self.fields["content"]
+        key = None if sent is None else key_of_caller(request, f"{escalation.pk} {sent}")
         is_new = []
 
         def log(turn: Message) -> None:
@@ -243,7 +244,7 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
             escalation.pk,
             content,
             name=self.fields.get("name", self.caller.name),
-            idempotency_key=None if sent is None else key_of_caller(request, sent),
+            idempotency_key=key,
             on_change=log,
         )
         if turn.content != content:

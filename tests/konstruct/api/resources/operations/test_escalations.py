@@ -170,3 +170,23 @@ def test_another_tenant_with_the_same_names_is_not_touched(
     assert program_b.get(CASES).json()["results"] == []
     assert program_b.get(f"{CASES}{case['id']}/").status_code == 404
     assert send_and_answer(program_a, "Hello again")["answered_by"] == "bert"
+
+
+def test_an_idempotency_key_answers_one_escalation_once(program_a: Program) -> None:
+    cases = {}
+    for user_id in ("maria", "theo"):
+        send_and_answer(program_a, "Hello", user_id=user_id)
+        named = {"agent": "ada", "user_id": user_id, "thread_id": "t1", "reason": "Refund."}
+        cases[user_id] = program_a.post(CASES, named).json()["id"]
+
+    def answer(user_id: str) -> Any:
+        address = f"{CASES}{cases[user_id]}/answer/"
+        return program_a.post(address, {"content": "Done."}, HTTP_IDEMPOTENCY_KEY="1")
+
+    answers = [answer(user_id) for user_id in ("maria", "theo", "maria")]
+    assert [response.status_code for response in answers] == [201, 201, 200]
+    with tenant_scope(program_a.tenant.id):
+        written = Message.objects.filter(content="Done.").order_by("number")
+        assert [message.user_id for message in written] == ["maria", "theo"]
+    program_a.post(f"{CASES}{cases['maria']}/resolution/", {"let_agent_answer": True})
+    assert (answer("maria").status_code, answer("maria").json()) == (200, answers[0].json())
