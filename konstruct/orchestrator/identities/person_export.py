@@ -38,6 +38,7 @@ NOT_EXPORTED: Final = {
     "api_creation": "digests of requests",
     "audit_listexport": "requests of the team for files, which an erasure deletes",
     "audit_listexportpart": "files of the team with rows of lists, which an erasure deletes",
+    "orchestrator_historyimport": "files of the team with all people in them, which it deletes",
     "checkpoints": "exported as the messages of sessions",
     "checkpoint_blobs": "exported as the messages of sessions",
     "checkpoint_writes": "exported as the messages of sessions",

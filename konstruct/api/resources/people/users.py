@@ -299,10 +299,7 @@ class UserViewSet(ApiViewSet):
         reads of the user's data. A person gets the kinds of events that their permissions allow.
         `previous` is always null.
         """
-        try:
-            user_id = self.caller.user(id_argument("user_id", user_id))
-        except InvalidArgument as error:
-            raise Http404 from error
+        user_id = self._user_id(user_id)
         until = self.query.get("until")
         events = partial(
             timeline,
@@ -374,7 +371,7 @@ class UserViewSet(ApiViewSet):
         """
         if self.caller.is_bound:
             raise PermissionDenied("This concerns all agents and linked ids: yours is a bound key.")
-        user_ids = linked_ids(user_id)
+        user_ids = linked_ids(self._user_id(user_id))
         if not is_known(user_ids):
             raise Http404
         self.log(people=user_ids, format="json")
@@ -387,10 +384,17 @@ class UserViewSet(ApiViewSet):
         require_storage()
         return lock_person(user_id)
 
+    def _user_id(self, user_id: str) -> str:
+        """Return a user id. Raise Http404 for a text that is none."""
+        try:
+            return self.caller.user(id_argument("user_id", user_id))
+        except InvalidArgument as error:
+            raise Http404 from error
+
     def _visible(self, user_id: str) -> str:
         """Return a user id. Raise Http404 for one that the agent of a bound key does not know."""
         agent_id = self.caller.agent_id
-        known = people(agent_id=agent_id).filter(user_id=self.caller.user(user_id))
+        known = people(agent_id=agent_id).filter(user_id=self._user_id(user_id))
         if agent_id is not None and not known.exists():
             raise Http404
         return user_id

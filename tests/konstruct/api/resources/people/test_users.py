@@ -62,6 +62,12 @@ def test_hostile_values_are_refused(program_a: Program, wrong: dict[str, Any]) -
     assert program_a.get(address("kenji")).status_code == 404
 
 
+@pytest.mark.parametrize("of_user", ["", "export/", "timeline/"])
+@pytest.mark.parametrize("user_id", ["\0", "x" * 3000])
+def test_a_text_that_is_no_id_is_not_found(program_a: Program, user_id: str, of_user: str) -> None:
+    assert program_a.get(address(user_id, of_user)).status_code == 404
+
+
 def test_merged_metadata_keeps_its_limit(program_a: Program) -> None:
     assert write(program_a, "PATCH", "kenji", metadata={"a": "x" * 5000}).status_code == 200
     assert write(program_a, "PATCH", "kenji", metadata={"b": "x" * 5000}).status_code == 400
@@ -131,6 +137,7 @@ def test_a_person_is_exported_with_all_ids(
         program_a.with_key(scopes=KeyScope.values, agent_id=program_a.agent.id),
     ):
         assert refused.get(address("maria", "export/")).status_code == 403
+    assert "historyimport" not in exported  # a file has other people too
     assert program_a.get(address("unknown", "export/")).status_code == 404
     auditor = browser(program_a.tenant, "export_person")
     assert auditor.get(address("maria", "export/")).status_code == 200
