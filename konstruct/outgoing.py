@@ -52,8 +52,8 @@ def check_url(url: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
+        host, _ = httpx.URL(url).raw_host.decode(), parts.port
+    except (ValueError, httpx.InvalidURL):
         raise AddressRefused(f"{url[:200]!r} is not a URL.") from None
     if not host or any(character.isspace() for character in url):
         raise AddressRefused(f"{url[:200]!r} is not a URL with a host.")
@@ -202,7 +202,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> i
             ) as pool,
             pool.stream(
                 "POST",
-                url,
+                str(httpx.URL(url)),
                 headers=list(headers.items()),
                 content=body,
                 extensions={"timeout": timeouts},
