@@ -11,10 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from konstruct.api.auth.permissions import require_scope
 from konstruct.api.http.bodies import ID_TEXT, StrictCharField, StrictModelSerializer
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.schema import LOCATION
 from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.models import KeyScope
 from konstruct.orchestrator.dry_runs import measure_language_model
 from konstruct.orchestrator.language_models import (
     create_language_model,
@@ -100,7 +102,10 @@ class LanguageModelTestSerializer(serializers.Serializer):
 
 
 class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
-    """Language models of the tenant. Bound keys have no access."""
+    """Language models of the tenant. Bound keys have no access.
+
+    Changes need the scopes `read` and `write`: models get what users have said.
+    """
 
     queryset = LanguageModel.objects.all()
     serializer_class = LanguageModelSerializer
@@ -119,6 +124,7 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         Agents without `language_models` call the models with a `position`, lowest first, instead of
         the deployment's. The next one is called if one fails.
         """
+        self._require_read()
         model_id, is_new = create_once(request, lambda: create_language_model(**self.fields).pk)
         return self.created(LanguageModel.objects.get(pk=model_id), is_new=is_new)
 
@@ -129,6 +135,7 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         A change of `endpoint` needs the `key` again. Name and kind cannot change while agents use
         it.
         """
+        self._require_read()
         rows = LanguageModel.objects.select_for_update()
         model = get_object_or_404(rows, pk=language_model_id)
         before = row_state(model)
@@ -158,3 +165,8 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         """
         model = self.get_object()
         return Response(LanguageModelTestSerializer(measure_language_model(model)).data)
+
+    def _require_read(self) -> None:
+        """Refuse an API key without the scope read."""
+        if self.caller.scopes:
+            require_scope(self.caller, KeyScope.READ)

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from konstruct.api.models import KeyScope
 from konstruct.orchestrator import pipeline, runner
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
@@ -149,3 +150,13 @@ def test_a_reranker_is_added_and_sources_show_its_place_for_each_memory(
     assert "Place 1 of the reranker, score 0.25" in pages[0]
     assert "below the reranker&#x27;s minimum" in pages[0]
     assert "The reranker&#x27;s answer cannot be read: it is not JSON." in pages[1]
+
+
+def test_a_key_that_may_not_read_lets_no_server_read_prompts(program_a: Program) -> None:
+    models = "/api/v1/language-models/"
+    writer = program_a.with_key(scopes=[KeyScope.WRITE])
+    body = {"name": "mine", "endpoint": "https://llm.example.com/v1", "position": 0}
+    assert writer.post(models, body).status_code == 403
+    model = program_a.post(models, body).json()
+    changed = writer.write("PATCH", f"{models}{model['id']}/", {"endpoint": "https://example.org"})
+    assert changed.status_code == 403
