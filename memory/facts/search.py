@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -67,7 +67,10 @@ def check_entry(entry: MemoryEntry) -> None:
 def time_argument(name: str, value: datetime | None) -> datetime | None:
     if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
         raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
-    return value
+    try:
+        return value and value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgument(f"{name}={value} is not of the years 1 to 9999 of UTC") from None
 
 
 def filter_facts(

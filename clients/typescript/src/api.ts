@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 c6d6affeca65fbf95e8a32b076669805bdffdead833895640fdc2a9ce5f02e93
+// Written by `make typescript` from docs/openapi.yaml, sha256 0297a58b2264cacf58b88b238a2e7a8331c560d644cf4d5f789b9c8b4f314bae
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1079,7 +1079,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List language models */
+        /**
+         * List language models
+         * @description Changes need the scopes `read` and `write`: models get what users have said.
+         */
         get: operations["list_language_models"];
         put?: never;
         /**

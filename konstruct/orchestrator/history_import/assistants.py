@@ -243,21 +243,21 @@ def table(source: Source, *, columns: Mapping[str, str]) -> Found:
         lines = (f"{line}\n" for _, line in source.lines(name))
         header = next(lines, "")
         delimiter = max(",;\t|", key=header.count)
-        names = [cell.strip() for cell in next(csv.reader([header], delimiter=delimiter), [])]
-        places = {
-            key: names.index(column)
-            for key, known in COLUMNS.items()
-            for column in names
-            if (column == columns[key] if key in columns else column.lower() in known)
-        }
-        if missing := {"text", *columns} - places.keys():
-            raise ImportRefused(
-                f"{name}:1 has no column for {', '.join(sorted(missing))} (it has"
-                f" {', '.join(names)[:200]}): name the column."
-            )
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        begun = 2
+        begun = 1
         try:
+            names = [cell.strip() for cell in next(csv.reader([header], delimiter=delimiter), [])]
+            places = {
+                key: names.index(column)
+                for key, known in COLUMNS.items()
+                for column in names
+                if (column == columns[key] if key in columns else column.lower() in known)
+            }
+            if missing := {"text", *columns} - places.keys():
+                raise ImportRefused(
+                    f"{name}:1 has no column for {', '.join(sorted(missing))} (it has"
+                    f" {', '.join(names)[:200]}): name the column."
+                )
+            reader, begun = csv.reader(lines, delimiter=delimiter, strict=True), 2
             for cells in reader:
                 if cells:
                     yield _table_row(str(begun), cells, places)

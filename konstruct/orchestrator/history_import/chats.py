@@ -29,9 +29,8 @@ _SLACK_TOKEN: Final = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 def slack(source: Source) -> Found:
     """Read Slack's export: a folder for each channel, with a file for each day."""
-    root = next(
-        (PurePosixPath(name).parent for name in source.texts if name.endswith("users.json")), None
-    )
+    paths = map(PurePosixPath, source.texts)
+    root = next((path.parent for path in paths if path.name == "users.json"), None)
     if root is None:
         raise ImportRefused(f"{source.name} has no users.json: give the whole export of Slack.")
     names = {
@@ -239,7 +238,8 @@ def telegram(source: Source) -> Found:
     for name in source.texts:
         document = source.document(name)
         listed = document.get("chats", {"list": [document]}) if isinstance(document, dict) else {}
-        for chat in listed.get("list", ()) if isinstance(listed, dict) else ():
+        chats = listed.get("list") if isinstance(listed, dict) else None
+        for chat in chats if isinstance(chats, list) else (None,):
             messages = chat.get("messages") if isinstance(chat, dict) else None
             if not isinstance(messages, list):
                 raise ImportRefused(f"{name} is no export of Telegram: export it as JSON.")

@@ -23,6 +23,8 @@ from konstruct.strict_json import NotStrictJSON, read_json
 
 # Of a JSON document, which is read at once, and of all texts of an archive.
 MAX_BYTES: Final = 200_000_000
+# Of a JSON document in an upload: in memory, small values take 25 times their bytes.
+MAX_UPLOADED_DOCUMENT_BYTES: Final = 24_000_000
 MAX_LINE_BYTES: Final = 10_000_000
 # Other files of an archive, such as pictures, are not read.
 TEXTS: Final = (".json", ".jsonl", ".txt", ".csv")
@@ -79,9 +81,15 @@ Found = Iterator[Row | Line | Problem]
 class Source:
     """The texts of a file, a folder or an archive, by their names. See `open`."""
 
-    def __init__(self, name: str, texts: Mapping[str, Callable[[], BinaryIO]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        texts: Mapping[str, Callable[[], BinaryIO]],
+        max_document_bytes: int = MAX_BYTES,
+    ) -> None:
         self.name = name
         self.texts = texts
+        self._max_document_bytes = max_document_bytes
         self.title = PurePosixPath(name).stem.strip(MARKS).strip()
         """Names the conversation of a source that has one."""
 
@@ -114,19 +122,20 @@ class Source:
                 if isinstance(content, Path)
                 else partial(BytesIO, content)
             )
+            limit = MAX_BYTES if isinstance(content, Path) else MAX_UPLOADED_DOCUMENT_BYTES
             with opener() as file:
                 start = file.read(4)
                 file.seek(0)
                 if not start:
                     raise ImportRefused(f"{name} is empty: it has no lines. Export it again.")
                 if start[:2] != b"PK":
-                    yield cls(name, {name: opener})
+                    yield cls(name, {name: opener}, limit)
                     return
                 with zipfile.ZipFile(file) as archive:
                     entries = {
                         entry.filename: partial(archive.open, entry) for entry in _texts_of(archive)
                     }
-                    yield cls(name, _not_empty(name, entries))
+                    yield cls(name, _not_empty(name, entries), limit)
         except OSError as error:
             if isinstance(content, bytes):
                 raise
@@ -174,10 +183,11 @@ class Source:
     def document(self, text: str) -> Any:
         """Return the JSON of a text. Raises ImportRefused: it is too long, or is not JSON."""
         with self.texts[text]() as file:
-            raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
+            raw = file.read(self._max_document_bytes + 1)
+        if len(raw) > self._max_document_bytes:
             raise ImportRefused(
-                f"{text} has more than {MAX_BYTES:,} bytes: divide it into several files."
+                f"{text} has more than {self._max_document_bytes:,} bytes: divide it into several"
+                " files, or let an operator use manage.py import_history."
             )
         try:
             return read_json(_decoded(raw, text, 1))
@@ -236,6 +246,9 @@ def _texts_of(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
             raise ImportRefused(f"{entry.filename!r} is a link: {remedy}.")
         if path.suffix.lower() not in TEXTS or path.name.startswith("."):
             continue
+        # Others are decompressed as a whole, however large that is.
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ImportRefused(f"{entry.filename!r} is not compressed by deflate: {remedy}.")
         if entry.flag_bits & 1:
             raise ImportRefused(f"{entry.filename!r} is encrypted: {remedy} without a password.")
         size += entry.file_size  # no more is read of it

@@ -260,6 +260,7 @@ def _recognize_item(item: Any) -> str:
     inner: Any = next(lists, [{}])[0]
     messages = item.get("messages")
     message = messages[0] if isinstance(messages, list) and messages else {}
+    message = message if isinstance(message, dict) else {}
     if "mapping" in item:
         return "chatgpt"
     if "chats" in item or "date" in message:
@@ -423,17 +424,17 @@ def _store_facts(
     results: dict[int, LineResult] = {}
     entries: dict[int, MemoryEntry] = {}
     for index, fields in enumerate(lines):
-        entry = MemoryEntry(
-            tenant_id=tenant_id,
-            agent_id=agent_id,
-            user_id=fields["user_id"],
-            content=fields["content"],
-            external_id=fields.get("external_id"),
-            metadata=fields.get("metadata", {}),
-        )
-        if "created_at" in fields:
-            entry.valid_from = datetime.fromisoformat(fields["created_at"])
         try:
+            entry = MemoryEntry(
+                tenant_id=tenant_id,
+                agent_id=agent_id,
+                user_id=fields["user_id"],
+                content=fields["content"],
+                external_id=fields.get("external_id"),
+                metadata=fields.get("metadata", {}),
+            )
+            if "created_at" in fields:
+                entry.valid_from = datetime.fromisoformat(fields["created_at"])
             check_entry(entry)
             if existing_entry(entry) is None:
                 entries[index] = entry

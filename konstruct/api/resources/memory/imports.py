@@ -77,6 +77,11 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
         required=False, default=False, help_text="Store nothing: the report is a preview."
     )
 
+    def validate_people(self, people: dict[str, str]) -> dict[str, str]:
+        """Refuse names that no file has."""
+        bodies.StrictCharField(allow_blank=True).run_validation("".join(people))
+        return people
+
     def validate_file(self, file: str) -> bytes:
         """Return the bytes."""
         return base64.b64decode(file)

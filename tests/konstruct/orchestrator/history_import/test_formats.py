@@ -221,11 +221,21 @@ def test_an_archive_is_read_as_its_files() -> None:
         (b'{"a":' * 5000, "nested too deeply"),
         (b"hello\nworld\n", "none of the known formats: name the format \\(slack"),
         (b'text;time\n"open;1\n', "x:2 is not valid CSV"),
+        (b"text," + b"x" * 200_000, "x:1 is not valid CSV"),
+        (packed({"a.json": "[]"}, compress_type=zipfile.ZIP_BZIP2), "pack the exported files"),
+        (packed({"a.json": "[" + "{}," * 8_000_000 + "{}]"}), "more than 24,000,000 bytes"),
+        (b'{"chats": {"list": 5}}', "is no export of Telegram"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_place_and_remedy(content: bytes, reason: str) -> None:
     with pytest.raises(ImportRefused, match=reason):
         read(content, "x")
+
+
+def test_values_of_other_types_are_reported() -> None:
+    assert [type(found) for found in read(b'[{"messages": [1]}]', "x.json")] == [Problem]
+    with pytest.raises(ImportRefused, match="has no users.json"):
+        read(packed({"my-users.json": "[]"}), "x.zip", format="slack")
 
 
 def test_a_damaged_or_encrypted_archive_is_refused() -> None:

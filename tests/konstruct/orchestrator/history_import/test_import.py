@@ -148,6 +148,19 @@ def test_memories_become_facts_that_a_second_import_leaves_as_they_are(
         assert MemoryEntry.objects.get(pk=tea.pk).content == "Likes white tea"
 
 
+def test_an_invalid_memory_is_left_out_with_the_reason(
+    program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "memories.json"
+    rows = [{"memory": "Likes\0tea"}, {"memory": "Likes\ud800tea"}]
+    rows += [{"memory": "Old", "created_at": "0001-01-01T00:00:00+14:00"}]
+    rows += [{"memory": "New", "created_at": "9999-12-31T23:59:59-14:00"}]
+    path.write_text(json.dumps([*rows, {"memory": "Likes green tea"}]))
+    with pytest.raises(CommandError):
+        run(program_a, path, user="maria")
+    assert "1 created, 0 exists, 4 invalid" in capsys.readouterr().out
+
+
 def test_lines_of_a_transcript_are_imported_as_by_the_api(
     program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:

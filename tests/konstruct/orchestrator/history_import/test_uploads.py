@@ -114,6 +114,8 @@ def test_the_same_request_is_one_import(program_a: Program) -> None:
         ({"time_zone": "Mars/Olympus"}, 422, "Mars/Olympus"),
         ({"columns": {"words": "x"}}, 422, "words"),
         ({"people": ["maria"]}, 400, "people"),
+        ({"people": {"a\0": "maria"}}, 400, "people"),
+        ({"people": {"\ud800": "maria"}}, 400, "people"),
     ],
 )
 def test_wrong_fields_are_refused(
