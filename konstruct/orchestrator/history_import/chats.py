@@ -239,7 +239,7 @@ def telegram(source: Source) -> Found:
         document = source.document(name)
         listed = document.get("chats", {"list": [document]}) if isinstance(document, dict) else {}
         chats = listed.get("list") if isinstance(listed, dict) else None
-        for chat in chats if isinstance(chats, list) else (None,):
+        for chat in chats if isinstance(chats, list) else ({},):
             messages = chat.get("messages") if isinstance(chat, dict) else None
             if not isinstance(messages, list):
                 raise ImportRefused(f"{name} is no export of Telegram: export it as JSON.")

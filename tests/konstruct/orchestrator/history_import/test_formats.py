@@ -234,7 +234,7 @@ def test_what_cannot_be_read_is_refused_with_place_and_remedy(content: bytes, re
 
 def test_values_of_other_types_are_reported() -> None:
     assert [type(found) for found in read(b'[{"messages": [1]}]', "x.json")] == [Problem]
-    with pytest.raises(ImportRefused, match="has no users.json"):
+    with pytest.raises(ImportRefused, match=r"has no users\.json"):
         read(packed({"my-users.json": "[]"}), "x.zip", format="slack")
 
 
