@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -99,11 +100,14 @@ def _slack_text(text: str, names: Mapping[str, str]) -> str:
 # --- WhatsApp ---------------------------------------------------------------------------------
 
 # 31.12.25, 21:15 - Maria: Hi     [12/31/25, 9:15:07 PM] Maria: Hi     12.3.2022 klo 14.08 - …
+# 2025/12/31 下午9:15 - Maria: Hi   2025. 12. 31. 오후 9:15 - …          31/12/25, 9:15 p. m. - …
 _MESSAGE: Final = re.compile(
     r"\[?(\d{1,4})[./-] ?(\d{1,2})[./-] ?(\d{1,4})\.?,?(?: [a-zà]{1,4}\.?)? "
-    r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(?: ?([ap])\.? ?m\.?)?(?:\] | - )(.*)",
+    r"(?P<before>[上下]午|午[前後]|오[전후])? ?(?P<hour>\d{1,2})[:.](?P<minute>\d{2})"
+    r"(?:[:.](?P<second>\d{2}))?(?: ?(?P<after>[ap])\.? ?m\.?)?(?:\] | - )(?P<said>.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_AFTERNOON: Final = frozenset({"p", "下午", "午後", "오후"})
 _SPACES: Final = str.maketrans({"\u202f": " ", "\u00a0": " "})
 _AUTHOR: Final = re.compile(r"([^:\n]{1,100}): (.*)|([^:\n]{1,100}):$", re.DOTALL)
 # The whole text stands for a file: of Android, with a name; and of iOS, after a mark.
@@ -189,13 +193,13 @@ def _time(found: re.Match[str], order: tuple[int, int, int]) -> datetime | None:
     day, month, year = (parts[place] for place in order)
     if len(year) not in (2, 4) or len(day) > 2:
         return None
-    hour = int(found[4])
-    if found[7]:
-        hour = hour % 12 + (12 if found[7].lower() == "p" else 0)
+    hour = int(found["hour"])
+    if half := found["before"] or found["after"]:
+        hour = hour % 12 + (12 if half.lower() in _AFTERNOON else 0)
     try:
         return datetime(  # noqa: DTZ001 (the export has no zone)
             *(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day)),
-            *(hour, int(found[5]), int(found[6] or 0)),
+            *(hour, int(found["minute"]), int(found["second"] or 0)),
         )
     except ValueError:
         return None
@@ -212,8 +216,9 @@ def _whatsapp_message(
         return Problem(place, "it does not begin with a date and time")
     time = _time(found, order)
     if time is None:
-        return Problem(place, f"{found[1]}/{found[2]}/{found[3]} {found[4]}:{found[5]} is no time")
-    said = _AUTHOR.fullmatch(message[found.start(8) :].lstrip(MARKS))
+        stated = f"{found[1]}/{found[2]}/{found[3]} {found['hour']}:{found['minute']}"
+        return Problem(place, f"{stated} is no time")
+    said = _AUTHOR.fullmatch(message[found.start("said") :].lstrip(MARKS))
     if said is None:
         return Problem(place, "a message of WhatsApp itself")
     author, text = said[1] or said[3], said[2] or ""
@@ -234,8 +239,11 @@ def _whatsapp_message(
 
 
 def telegram(source: Source) -> Found:
-    """Read Telegram's export in the format JSON: of one chat, or of all."""
-    for name in source.texts:
+    """Read Telegram's export: JSON of one chat or of all, or the pages of one chat as HTML."""
+    for name in sorted(source.texts, key=lambda name: (len(name), name)):  # messages10 after 2
+        if name.endswith(".html"):
+            yield from _telegram_page(source, name)
+            continue
         document = source.document(name)
         listed = document.get("chats", {"list": [document]}) if isinstance(document, dict) else {}
         chats = listed.get("list") if isinstance(listed, dict) else None
@@ -282,3 +290,106 @@ def _telegram_text(value: Any) -> str:
         link = text_of(part, "href")
         parts.append(f"{text} ({link})" if link else text)
     return "".join(parts)
+
+
+_WITHOUT_END: Final = frozenset({"br", "img", "input", "link", "meta"})
+# Classes of elements with a part of a message, and of those that are none.
+_PARTS: Final = ("from_name", "text", "title")
+_NO_PARTS: Final = ("date", "reply_to", "userpic", "status", "description")
+# More is of no message of Telegram, and would take long.
+_MAX_DEPTH: Final = 20
+_MAX_CHARACTERS: Final = 30_000
+_MEDIA_CLASS: Final = re.compile(r"media_(?!wrap)(\w+)|(photo|sticker|animated|video_file)_wrap")
+
+
+class _TelegramPage(HTMLParser):
+    """The messages of a page of Telegram's HTML, and the title of its chat."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[dict[str, str]] = []
+        self.title: dict[str, str] = {}
+        self._open: list[list[str]] = []
+        self._link = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag in _WITHOUT_END:
+            if tag == "br":
+                self._add("\n")
+            return
+        classes = values.get("class", "").split()
+        self._open.append(classes)
+        if "message" in classes:
+            kind = "service" if "service" in classes else ""
+            message = {"id": values.get("id", "").removeprefix("message"), "kind": kind}
+            if "joined" in classes and self.messages:
+                message["from_name"] = self.messages[-1].get("from_name", "")
+            self.messages.append(message)
+        elif self.messages and "date" in classes and not self._is_forwarded():
+            self.messages[-1]["date"] = values.get("title", "")
+        elif self.messages and (
+            found := next(filter(None, map(_MEDIA_CLASS.match, classes)), None)
+        ):
+            self.messages[-1]["media"] = (found[1] or found[2]).replace("_", " ")
+        self._link = values.get("href", "") if tag == "a" else self._link
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _WITHOUT_END or not self._open:
+            return
+        if tag == "a" and self._link.startswith("http"):
+            self._add(f" ({self._link})")
+        self._link = "" if tag == "a" else self._link
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.split("://")[-1].strip("/") == self._link.split("://")[-1].strip("/"):
+            self._link = ""  # the text is the link
+        self._add(re.sub(r"[ \t\r\n]+", " ", data))
+
+    def _is_forwarded(self) -> bool:
+        return any("forwarded" in classes for classes in self._open[-_MAX_DEPTH:])
+
+    def _add(self, text: str) -> None:
+        known = (name for classes in reversed(self._open[-_MAX_DEPTH:]) for name in classes)
+        part = next((name for name in known if name in (*_PARTS, *_NO_PARTS)), "")
+        if part in _PARTS:
+            part = "forwarded" if part == "from_name" and self._is_forwarded() else part
+            target = self.messages[-1] if self.messages else self.title
+            if len(before := target.get(part, "")) < _MAX_CHARACTERS:
+                target[part] = before + text
+
+
+def _telegram_page(source: Source, name: str) -> Found:
+    page = _TelegramPage()
+    for number, line in source.lines(name):
+        if len(line) + len(page.rawdata) > _MAX_CHARACTERS:  # of a tag that has not ended
+            raise ImportRefused(f"{name}:{number} is too long: export the chat again.")
+        page.feed(f"{line}\n")
+    chat_id = f"telegram:{page.title.get('text', '').strip() or source.title}"
+    for message in page.messages:
+        if message["id"].startswith("-"):  # a date between messages
+            continue
+        place = f"{name} {message['id']}"
+        if message["kind"] == "service":
+            yield Problem(place, "a message of Telegram itself")
+            continue
+        text = re.sub(r" *\n *", "\n", message.get("text", "")).strip(" \n")
+        if forwarded := message.get("forwarded", "").strip():
+            text = f"Forwarded from {forwarded}:\n{text}"
+        media = message.get("title", "").strip() or message.get("media", "")
+        yield Row(
+            place,
+            text,
+            thread=chat_id,
+            external_id=f"{chat_id}/{message['id']}",
+            author=message.get("from_name", "").strip(),
+            time=_page_time(message.get("date", "")),
+            media=(media,) if media else (),
+        )
+
+
+def _page_time(text: str) -> datetime | None:
+    """Return a time such as "28.12.2025 21:15:07 UTC+01:00", or without a zone; else None."""
+    day, _, rest = text.replace(" UTC", "").partition(" ")
+    return utc_time("-".join(reversed(day.split("."))) + f"T{rest}")

@@ -28,6 +28,8 @@ MAX_UPLOADED_DOCUMENT_BYTES: Final = 24_000_000
 MAX_LINE_BYTES: Final = 10_000_000
 # Other files of an archive, such as pictures, are not read.
 TEXTS: Final = (".json", ".jsonl", ".txt", ".csv")
+# A page of Telegram's HTML.
+PAGE: Final = re.compile(r"messages\d*\.html")
 # Marks of direction, which WhatsApp puts before lines and names.
 MARKS: Final = "\u200e\u200f\u202a\u202b\u202c\u2066\u2067\u2068\u2069\ufeff"
 _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\]])")
@@ -109,8 +111,10 @@ class Source:
             if isinstance(content, Path) and content.is_dir():
                 paths = sorted(
                     path
-                    for path in content.rglob("*.json")
-                    if not path.is_symlink() and path.resolve().is_relative_to(content.resolve())
+                    for path in content.rglob("*")
+                    if (path.suffix == ".json" or PAGE.fullmatch(path.name))
+                    and not path.is_symlink()
+                    and path.resolve().is_relative_to(content.resolve())
                 )
                 texts = {
                     path.relative_to(content).as_posix(): partial(path.open, "rb") for path in paths
@@ -244,7 +248,8 @@ def _texts_of(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
             raise ImportRefused(f"{entry.filename!r} leads out of the archive: {remedy}.")
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise ImportRefused(f"{entry.filename!r} is a link: {remedy}.")
-        if path.suffix.lower() not in TEXTS or path.name.startswith("."):
+        is_text = path.suffix.lower() in TEXTS or PAGE.fullmatch(path.name)
+        if not is_text or path.name.startswith("."):
             continue
         # Others are decompressed as a whole, however large that is.
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -244,6 +244,8 @@ def recognize(source: Source) -> str:
         lines = [line for _, line in islice(source.lines(first), _FIRST_LINES)]
         if any(map(chats.is_whatsapp, lines)):
             return "whatsapp"
+        if lines and lines[0].lower().startswith("<!doctype html"):
+            return "telegram"
         cells = set(re.split(r"[,;\t|]", lines[0].lower())) if lines else set()
         if first.lower().endswith(".csv") or cells & set(assistants.COLUMNS["text"]):
             return "csv"

@@ -61,6 +61,19 @@ TEXTS: dict[str, tuple[str, list[tuple[str, str, tuple[str, ...]]]]] = {
             ("Мария", "", ("voice message",)),
         ],
     ),
+    "messages.html": (
+        "telegram",
+        [
+            (
+                "Мария",
+                "Где мой заказ? Номер 17 (https://shop.example/17),\nсм. shop.example",
+                (),
+            ),
+            ("Мария", "", ("Voice message",)),
+            ("Ada Bot", "Forwarded from Склад:\nЗавтра.", ()),
+            ("Мария", "Спасибо <3", ("photo",)),
+        ],
+    ),
     "conversations.json": (
         "chatgpt",
         [
@@ -138,6 +151,16 @@ def test_times_ids_and_conversations() -> None:
     (_, first, *_) = read(EXPORTS / "result.json", "result.json")
     assert isinstance(first, Row)
     assert (first.thread, first.external_id) == ("telegram:4711", "telegram:4711/2")
+    name = "messages.html"
+    (said_by_telegram, first, *_, last) = read(
+        packed({name: (EXPORTS / name).read_text()}), "a.zip"
+    )
+    assert said_by_telegram == Problem("messages.html 1", "a message of Telegram itself")
+    assert isinstance(first, Row)
+    assert isinstance(last, Row)
+    assert (first.thread, first.external_id) == ("telegram:Ада & Co", "telegram:Ада & Co/2")
+    assert first.time == datetime(2026, 3, 14, 9, 1, tzinfo=UTC)
+    assert last.time == datetime(2026, 3, 14, 12, 3)  # noqa: DTZ001 (the export has no zone)
     assert first.time == datetime(2026, 3, 14, 9, 1, tzinfo=UTC)
     (_, *rows) = read(EXPORTS / "_chat.txt", "_chat.txt")
     times = [f"{row.time:%Y-%m-%d %H:%M:%S}" for row in rows if isinstance(row, Row)]
@@ -164,6 +187,13 @@ def test_what_is_not_said_by_anybody_is_reported_with_its_place() -> None:
     [
         ("31.12.25, 21:15 - M: Hi", "2025-12-31 21:15"),
         ("31/12/2025, 9:15 p. m. - M: Hi", "2025-12-31 21:15"),
+        ("31/12/25, 9:15\u202fp.\u00a0m. - M: Hi", "2025-12-31 21:15"),
+        ("31/12/25, 12:15\u202fa.\u00a0m. - M: Hi", "2025-12-31 00:15"),
+        ("2025/12/31 下午9:15 - M: Hi", "2025-12-31 21:15"),
+        ("[2025/12/31 上午12:15:07] M: Hi", "2025-12-31 00:15"),
+        ("2025. 12. 31. 오후 9:15 - M: Hi", "2025-12-31 21:15"),
+        ("[2025. 12. 31. 오전 9:15:07] M: Hi", "2025-12-31 09:15"),
+        ("2025/12/31 午後9:15 - M: Hi", "2025-12-31 21:15"),
         ("[12/31/25, 9:15:07\u202fPM] M: Hi", "2025-12-31 21:15"),
         ("[31.12.2025 klo 21.15.07] M: Hi", "2025-12-31 21:15"),
         ("2025-12-31, 21:15 - M: Hi", "2025-12-31 21:15"),
