@@ -291,10 +291,10 @@ def revoke_key(key_id: UUID) -> bool:
     with transaction.atomic():
         unrevoked = ApiKey.objects.filter(revoked_at__isnull=True)
         is_revoked = bool(unrevoked.filter(pk=key_id).update(revoked_at=Now()))
-        revoked = [key_id] if is_revoked else []
-        while revoked:  # each round revokes keys
-            enqueue_tombstones(KEY, *revoked)
-            made = [*unrevoked.filter(parent_id__in=revoked).values_list("pk", flat=True)]
-            unrevoked.filter(pk__in=made).update(revoked_at=Now())
-            revoked = made
+        revoked = new = [key_id] if is_revoked else []
+        while new:  # each round revokes keys, also those that were rolled since the round before
+            enqueue_tombstones(KEY, *new)
+            new = [*unrevoked.filter(parent_id__in=revoked).values_list("pk", flat=True)]
+            unrevoked.filter(pk__in=new).update(revoked_at=Now())
+            revoked = [*revoked, *new]
     return is_revoked

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.api.auth.keys import KeyTooWide, derive_key, owns_proposal, roll_key
-from konstruct.api.models import ApiKey
+from konstruct.api.auth.keys import KeyTooWide, derive_key, owns_proposal, revoke_key, roll_key
+from konstruct.api.models import ApiKey, ApiKeyQuerySet
 from konstruct.orchestrator.agents import create_agent
 from memory.facts import Author
 from memory.models import Message
@@ -119,6 +119,26 @@ def test_a_rolled_key_takes_over_the_keys_that_it_made(program_a: Program) -> No
     rolled = Program(program_a.tenant, program_a.agent, str(text))
     assert rolled.request("DELETE", f"{KEYS}{new.pk}/").status_code == 204
     assert made.get(MESSAGES).status_code == 401
+
+
+def test_a_key_that_is_rolled_at_the_same_moment_is_revoked_with_its_maker(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, _ = made_by(program_a)
+    child = row_of(made)
+    update = ApiKeyQuerySet.update
+    calls = []
+
+    def update_late(rows: Any, **values: Any) -> int:
+        calls.append(values)
+        if len(calls) == 2:  # the children, as another request rolls one
+            roll_key(child, grace=timedelta(hours=1))
+        return update(rows, **values)
+
+    monkeypatch.setattr(ApiKeyQuerySet, "update", update_late)
+    with tenant_scope(program_a.tenant.id):
+        revoke_key(row_of(program_a).pk)
+        assert not ApiKey.objects.valid().exists()
 
 
 def test_a_made_key_does_not_confirm_what_its_maker_proposed(program_a: Program) -> None:
