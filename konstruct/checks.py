@@ -29,12 +29,6 @@ def check_hosts(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
                 hint="Add it to ALLOWED_HOSTS, or correct the other setting.",
                 id="konstruct.E001",
             )
-    if settings.PRODUCTION and suffix == "localhost":
-        yield Warning(
-            "New tenants get domains that only this machine has, SLUG.localhost.",
-            hint="Set TENANT_DOMAIN_SUFFIX to your domain.",
-            id="konstruct.W001",
-        )
     if settings.SECURE_PROXY_SSL_HEADER and not settings.TRUSTED_PROXIES:
         yield Warning(
             "TRUSTED_PROXIES is 0 behind a proxy: all clients have the proxy's address.",

@@ -6,19 +6,17 @@ some queries for each server, which are repeated after STATES_SECONDS, or later 
 """
 
 import logging
-import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
 from itertools import product
 from typing import Any, Final
 
 from django.conf import settings
 from django.db import connections
+from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.exposition import MetricsHandler
 from prometheus_client.registry import Collector
 from psycopg.errors import QueryCanceled
 
@@ -38,8 +36,6 @@ from tenants.servers import servers
 
 logger = logging.getLogger(__name__)
 
-# The connection of a client that sends its request slowly is closed.
-REQUEST_TIMEOUT_SECONDS: Final = 10
 # Prometheus scrapes every 15 seconds; more frequent requests get the same states.
 STATES_SECONDS: Final = 5.0
 # A read takes a connection for at most this fraction of the time: the queries count all jobs.
@@ -130,18 +126,12 @@ class States(Collector):
 
 
 def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
-    """Return the samples by metric; those with the same labels are added."""
-    families_by_name: dict[str, GaugeMetricFamily] = {}
-    sums: dict[str, Counter[tuple[str, ...]]] = {}
+    """Return the samples by metric."""
+    by_name: dict[str, GaugeMetricFamily] = {}
     for metric, labels, value in samples:
-        families_by_name.setdefault(
-            metric.name, GaugeMetricFamily(metric.name, metric.text, labels=list(metric.labels))
-        )
-        sums.setdefault(metric.name, Counter())[tuple(labels.values())] += value  # type: ignore[assignment]
-    for name, family in families_by_name.items():
-        for values, value in sums[name].items():
-            family.add_metric(values, value)
-    return list(families_by_name.values())
+        family = GaugeMetricFamily(metric.name, metric.text, labels=list(metric.labels))
+        by_name.setdefault(metric.name, family).add_metric(list(labels.values()), value)
+    return list(by_name.values())
 
 
 def read_states() -> Iterator[Sample]:
@@ -215,27 +205,6 @@ def _tenant_samples() -> Iterator[Sample]:
         yield _sample(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
 
 
-class Handler(MetricsHandler):
-    """Answers as prometheus_client does, and names no versions."""
-
-    timeout = REQUEST_TIMEOUT_SECONDS
-
-    def version_string(self) -> str:
-        """Return the header Server."""
-        return "konstruct"
-
-
-class Server(ThreadingHTTPServer):
-    """Serves /metrics. The processes of gunicorn share its port: each returns the same counts."""
-
-    daemon_threads = True
-    allow_reuse_port = True
-
-    def __init__(self, address: tuple[str, int], *collectors: Collector) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, Handler.factory(registry(*collectors)))
-
-
 def serve(*, with_states: bool = False) -> None:
     """Serve /metrics in a thread, if METRICS_ADDRESS is set.
 
@@ -246,9 +215,10 @@ def serve(*, with_states: bool = False) -> None:
     """
     if settings.METRICS_ADDRESS is None:
         return
+    host, port = settings.METRICS_ADDRESS
+    # The processes of gunicorn share the port: each returns the same counts.
+    exposition.ThreadingWSGIServer.allow_reuse_port = True
     try:
-        server = Server(settings.METRICS_ADDRESS, *([States()] if with_states else []))
+        exposition.start_http_server(port, host, registry(*([States()] if with_states else [])))
     except OSError as error:
         logger.error("No metrics at METRICS_ADDRESS: %s", error)  # noqa: TRY400
-        return
-    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()

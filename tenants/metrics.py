@@ -83,19 +83,6 @@ def _locked_files() -> Iterator[None]:
         yield
 
 
-class LimitedValues(set[str]):
-    """Values of a label that only operators choose. The first `limit` ones are kept."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-
-    def __contains__(self, value: object) -> bool:
-        if len(self) < self.limit:
-            self.add(str(value))
-        return super().__contains__(value)
-
-
 @dataclass(frozen=True)
 class Metric:
     """A metric. Creating it registers it under its name."""
@@ -149,13 +136,13 @@ class Counts(Collector):
     def collect(self) -> Iterator[Any]:
         """Return all metrics.
 
-        Counters with a list of the values of each label have all series. Prometheus computes no
+        Counters have all series of the values of their labels. Prometheus computes no
         increase for a series that begins at 1: the first event would be in no graph and fire no
         alert.
         """
         for metric in list(METRICS.values()):
             choices = metric.labels.values()
-            if metric.kind == "counter" and not any(isinstance(c, LimitedValues) for c in choices):
+            if metric.kind == "counter":
                 for label_values in list(product(*choices)):
                     metric.of(**dict(zip(metric.labels, label_values, strict=True)))
         if not IN_FILES:

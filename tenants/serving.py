@@ -118,12 +118,6 @@ def find_claim(channel: str, workspace: str) -> WorkspaceClaim | None:
         return claims.filter(channel=channel, workspace=workspace).first()
 
 
-def tenant_of_workspace(channel: str, workspace: str) -> UUID | None:
-    """Return the tenant that has claimed the workspace."""
-    claim = find_claim(channel, workspace)
-    return None if claim is None else claim.tenant_id
-
-
 logger = logging.getLogger(__name__)
 
 

@@ -1,7 +1,10 @@
-"""Row counts of all tables, for tests that check that nothing is stored."""
+"""Stored rows: counts of all tables, and the tenant of a workspace."""
+
+from uuid import UUID
 
 from tenants.context import fetch_value, tenant_connection
 from tenants.personal_data import PUBLIC, tables_of
+from tenants.serving import find_claim
 
 
 def row_counts(*, without: tuple[str, ...] = ()) -> dict[str, int]:
@@ -20,3 +23,9 @@ def row_counts(*, without: tuple[str, ...] = ()) -> dict[str, int]:
             and fetch_value("SELECT has_table_privilege(%s, 'SELECT')", [f'"{schema}"."{table}"'])
         ]
     return {table: fetch_value(f"SELECT count(*) FROM {table}") for table in tables}
+
+
+def tenant_of_workspace(channel: str, workspace: str) -> UUID | None:
+    """Return the tenant that has claimed the workspace."""
+    claim = find_claim(channel, workspace)
+    return None if claim is None else claim.tenant_id

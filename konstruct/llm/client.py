@@ -43,7 +43,7 @@ from tenants import traces
 from tenants.context import current_tenant_id, release_connections
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares, Once
-from tenants.metrics import LimitedValues, counter, histogram
+from tenants.metrics import counter, histogram
 from tenants.redaction import HIDDEN
 
 if TYPE_CHECKING:
@@ -64,14 +64,13 @@ NO_TENANT: Final = UUID(int=0)
 
 # The endpoint of tenants' own language models in metrics and traces.
 OF_TENANT: Final = "tenant"
-# Endpoints of language models in metrics: those of tenants, and at most ten hosts.
-_hosts = LimitedValues(11)
-_hosts.add(OF_TENANT)
+# Endpoints of language models in metrics: those of tenants, and that of the deployment.
+_HOSTS: Final = (OF_TENANT, completions.host_of(settings.LLM_POOL_URL))
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 CALLS: Final = counter(
     "konstruct_model_calls_total",
     "Requests to the language model, with repeated ones, by outcome.",
-    endpoint=_hosts,
+    endpoint=_HOSTS,
     outcome=(
         *("done", "interrupted"),
         *(error.code for error in (LLMUnavailable, LLMTimeout, LLMRefused, LLMReplyInvalid)),
@@ -80,17 +79,17 @@ CALLS: Final = counter(
 CALL_SECONDS: Final = histogram(
     "konstruct_model_call_seconds",
     "How long requests to the language model took, failed ones too.",
-    endpoint=_hosts,
+    endpoint=_HOSTS,
 )
 FIRST_TEXT_SECONDS: Final = histogram(
     "konstruct_model_first_text_seconds",
     "From a request to the first text of its answer, of answers that are streamed.",
-    endpoint=_hosts,
+    endpoint=_HOSTS,
 )
 TOKENS: Final = counter(
     "konstruct_model_tokens_total",
     "Tokens as the language model reports them.",
-    endpoint=_hosts,
+    endpoint=_HOSTS,
     kind=_TOKENS,
 )
 # The API by URL, from earlier answers, so that "auto" tries once in a process.

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
-from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
 from tenants.checks.connections import require_writable, unsafe_pooler_reason, unsafe_role_reason
@@ -138,11 +136,3 @@ def _check_server_log() -> Iterator[checks.CheckMessage]:
             " and log_min_duration_statement = -1 for the role (docs/operations.md).",
             id="tenants.W001",
         )
-
-
-@checks.register(checks.Tags.admin)
-def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage]:
-    """Run Django's checks of the admin pages, which otherwise only the URLs import."""
-    admin.autodiscover()
-    found: list[checks.CheckMessage] = check_admin_app(app_configs)
-    return found

@@ -8,8 +8,9 @@ from tenants.context import connection, public_scope, tenant_scope
 from tenants.exceptions import NotInTenant, WorkspaceTaken
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.schemas import provisioning
-from tenants.serving import claim_workspace, release_workspace, tenant_of_workspace
+from tenants.serving import claim_workspace, release_workspace
 from tests.database import MakeTenant, as_owner
+from tests.stored import tenant_of_workspace
 
 
 def test_a_workspace_is_claimed_by_one_tenant_until_it_is_released(

@@ -14,10 +14,10 @@ from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack.installations import token_of
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.serving import tenant_of_workspace
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Browser, Post, Program
 from tests.servers.slack import SlackServer, Trouble, mention
+from tests.stored import tenant_of_workspace
 
 CONNECT = "/admin/slack/connect/"
 INSTALLATIONS = "/admin/channels/slackinstallation/"

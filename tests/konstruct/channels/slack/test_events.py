@@ -21,7 +21,6 @@ from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import UNLIMITED, Limit, Quota, next_month, set_limits
 from tenants.models import Tenant
-from tenants.serving import tenant_of_workspace
 from tests.jobs import work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Post, Program
@@ -34,6 +33,7 @@ from tests.servers.slack import (
     message_event,
     signed,
 )
+from tests.stored import tenant_of_workspace
 
 
 def test_the_url_is_verified(slack: SlackServer, post: Post, db: None) -> None:
