@@ -8,18 +8,14 @@ address or id of a person, no argument of a tool, no query and no header. An err
 its class and code. `tenants.trace_export.ATTRIBUTES` has all attributes.
 """
 
-import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
 if TYPE_CHECKING:
     from tenants.trace_export import Tracing, Value
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # Kinds of spans, as OpenTelemetry calls them.
 SERVER: Final = "SERVER"
@@ -29,7 +25,6 @@ INTERNAL: Final = "INTERNAL"
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-_NO_SPAN: Final = nullcontext()
 _tracing: "Tracing | None" = None
 
 
@@ -54,14 +49,13 @@ def stop() -> None:
         _tracing = None
 
 
+@contextmanager
 def span(
-    name: str,
-    kind: str = INTERNAL,
-    *,
-    parent: str | None = None,
-    **attributes: "Value",
-) -> AbstractContextManager[None]:
-    """Trace the block. An exception that leaves it is recorded by its class and code.
+    name: str, kind: str = INTERNAL, *, parent: str | None = None, **attributes: "Value"
+) -> Iterator[None]:
+    """Trace the block, or each call of the decorated function.
+
+    An exception that leaves it is recorded by its class and code.
 
     Args:
         name: of the span; a word of ours.
@@ -70,9 +64,8 @@ def span(
             current span, if there is one.
         attributes: see `tenants.trace_export.ATTRIBUTES`.
     """
-    if _tracing is None:
-        return _NO_SPAN
-    return _tracing.span(name, kind, parent, attributes)
+    with nullcontext() if _tracing is None else _tracing.span(name, kind, parent, attributes):
+        yield
 
 
 def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -90,20 +83,6 @@ def method_of(scope: Mapping[str, Any]) -> str:
     """Return the method of an ASGI request; _OTHER for one that HTTP does not know."""
     method: str = scope["method"]
     return method if method in METHODS else "_OTHER"
-
-
-def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function: each call is a span."""
-
-    def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            with span(name):
-                return function(*args, **kwargs)
-
-        return call
-
-    return decorate
 
 
 @contextmanager

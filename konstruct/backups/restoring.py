@@ -240,7 +240,7 @@ def undelete(tenant: Tenant) -> None:
 
 
 def find_settled(**log_detail: str) -> dict[str, datetime]:
-    """Return the ids of tenants that were last settled with these values in the operators' log.
+    """Return the ids of tenants that were settled with these values in the operators' log.
 
     Args:
         log_detail: either `backup`, the name of a backup, or `recovered_to`, a time.
@@ -248,18 +248,13 @@ def find_settled(**log_detail: str) -> dict[str, datetime]:
     Returns:
         Ids of tenants that are served, with the time.
     """
-    last_events = {
-        event.subject_id: event
-        for event in OperatorEvent.objects.filter(
-            action=OperatorEvent.Action.RESTORE, detail__command="restore"
-        ).order_by("pk")
-    }
     served = Tenant.objects.exclude(state=Tenant.State.RESTORING).values_list("pk", flat=True)
-    return {
-        pk: last_events[pk].created_at
-        for pk in map(str, served)
-        if pk in last_events and log_detail.items() <= last_events[pk].detail.items()
-    }
+    restored = OperatorEvent.objects.filter(
+        **{f"detail__{name}": value for name, value in log_detail.items()},
+        action=OperatorEvent.Action.RESTORE,
+        subject_id__in=[str(pk) for pk in served],
+    )
+    return dict(restored.values_list("subject_id", "created_at"))
 
 
 def close(tenant: Tenant) -> bool:

@@ -17,7 +17,7 @@ from memory.context.chat import CONTEXT_OPENING, EARLIER, KNOWN, without_date_pr
 from memory.text.chunking import split_sentences
 from memory.text.lexical import lexemes
 from memory.text.questions import is_question
-from tenants.traces import traced
+from tenants import traces
 
 DISCLAIMER = RESPONDER_MARK
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
@@ -76,7 +76,7 @@ def small_talk(text: str) -> str | None:
 class BuiltInResponder:
     """Answers without a language model, by quoting."""
 
-    @traced("model")
+    @traces.span("model")
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Quote lines that match the last user message, or call the tool that remembers a fact.
 

@@ -220,7 +220,7 @@ class RecallResult:
         }
 
 
-@traces.traced("recall")
+@traces.span("recall")
 def recall(
     tenant_id: UUID | str,
     agent_id: UUID | str,

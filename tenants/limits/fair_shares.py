@@ -66,8 +66,7 @@ class FairShares:
 
     def is_full(self) -> bool:
         """Return whether all slots are taken."""
-        with self._changed:
-            return self._taken.total() >= self.slots
+        return self.in_flight() >= self.slots
 
     def tenants_at_limit(self) -> frozenset[UUID]:
         """Return the tenants that have slots and may take no more."""
