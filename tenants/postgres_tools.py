@@ -205,7 +205,7 @@ def tables_in(dump: Path) -> set[tuple[str, str]]:
     return {(schema, table) for schema, table in _TABLE_DATA.findall(contents)}
 
 
-def read_rows(session: Session, table: str, where: str = "true") -> Iterator[str]:
+def read_rows(session: Session, table: str, where: str) -> Iterator[str]:
     """Yield rows of a table as JSON."""
     for (row,) in run(session, f"SELECT to_jsonb(kept)::text FROM {table} AS kept WHERE {where}"):  # noqa: S608
         yield row

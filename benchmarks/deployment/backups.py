@@ -77,7 +77,7 @@ def main() -> None:
             made = measure(running, Path(folder), options)
             running.stop()
             with deployment("benchmark-new", journal) as new:
-                restore(new, made, "into an empty deployment", "--all", "--public")
+                restore(new, made, "into an empty deployment", "--all")
             running.start()
 
 

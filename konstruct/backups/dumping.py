@@ -14,7 +14,6 @@ from django.db import DatabaseError
 from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups import files
-from konstruct.backups.operators import dump_operators
 from tenants import journal, postgres_tools
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
@@ -44,7 +43,6 @@ def back_up(
     directory: Path,
     tenants: Sequence[Tenant],
     *,
-    with_public: bool,
     report: Callable[[str], object] = logger.debug,
 ) -> Backup:
     """Make a backup in a new folder. A tenant that fails does not stop the others.
@@ -54,7 +52,6 @@ def back_up(
     Args:
         directory: where the folder is made.
         tenants: tenants that have a schema.
-        with_public: include the operators, their permissions and their log.
         report: called with a line for each finished tenant.
 
     Raises:
@@ -69,7 +66,6 @@ def back_up(
             "journal": journal.position(),
             "keeps_journal": journal.is_enabled(),
             "keys": [key_id(key) for key in secrets()],
-            "public": with_public,
         }
         for number, tenant in enumerate(tenants, 1):
             try:
@@ -88,8 +84,6 @@ def back_up(
             report(f"[{number}/{len(tenants)}] {tenant.slug}: {size}")
         if failed and not manifest["tenants"]:
             raise files.BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
-        if with_public:
-            dump_operators(folder)
     with public_scope():
         for pk, time_of_dump in taken_at.items():
             Tenant.objects.filter(pk=pk).update(backed_up_at=time_of_dump)

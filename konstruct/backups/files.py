@@ -21,7 +21,6 @@ from tenants.signatures import is_signed, key_id, secrets, signature
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
-PUBLIC: Final = "public.jsonl"
 MAX_MANIFEST_BYTES: Final = 100_000_000
 _PURPOSE: Final = b"konstruct.backup"
 _NAME: Final = re.compile(r"konstruct-(\d{8}T\d{6}Z)")

@@ -1,4 +1,4 @@
-"""manage.py backup: back up tenants and operators into a folder."""
+"""manage.py backup: back up tenants into a folder."""
 
 import os
 import time
@@ -21,7 +21,7 @@ class Command(KonstructCommand):
     """Makes a backup with pg_dump, as the owner's role."""
 
     help = (
-        "Backs up all tenants and the operators, or the given tenants, into a new "
+        "Backs up all tenants, or the given ones, into a new "
         "folder in DIRECTORY. Each tenant is consistent at one time. The folder gets "
         "its name when all files are on the disk. Exit status 4 if some tenants could "
         "not be backed up."
@@ -59,7 +59,6 @@ class Command(KonstructCommand):
         backup = back_up(
             options["directory"],
             list(tenants.order_by("slug")),
-            with_public=not options["tenant"],
             report=self.stdout.write if shows_tenants else lambda line: None,
         )
         record_command(self.name, "create", "backup", folder=backup.path.name, failed=backup.failed)

@@ -14,7 +14,6 @@ from django.utils.dateparse import parse_datetime
 from konstruct.backups import restoring
 from konstruct.backups.dumping import verify_backup
 from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
-from konstruct.backups.operators import restore_operators
 from tenants import journal
 from tenants.exceptions import KonstructError, detail_of
 from tenants.locking import restore_lock
@@ -47,11 +46,6 @@ class Command(base.KonstructCommand):
         )
         parser.add_argument(
             "--server", default="", metavar="NAME", help="Database server for new tenants."
-        )
-        parser.add_argument(
-            "--public",
-            action="store_true",
-            help="Restore the operators too, into a deployment without operators and tenants.",
         )
         parser.add_argument(
             "--undelete",
@@ -103,10 +97,6 @@ class Command(base.KonstructCommand):
             pk__in=restoring.deleted_tenants()
         ):  # its deletion was killed
             restoring.undelete(tenant)
-        if options["public"]:
-            is_new = restore_operators(path, manifest)
-            suffix = "" if is_new else " already, by an earlier run"
-            self.stdout.write(f"the operators are restored{suffix}")
         calls = {
             entry["slug"]: partial(
                 restoring.restore,

@@ -32,8 +32,7 @@ class Command(KonstructCommand):
                 f"{entry['slug']}: {format_moment(entry['as_of'])},"
                 f" {filesizeformat(manifest['files'][dump]['bytes'])}, {dump}"
             )
-        public = ", operators" if manifest["public"] else ""
         self.stdout.write(
-            f"{options['path']} is whole: {len(manifest['tenants'])} tenants{public}, begun at"
+            f"{options['path']} is whole: {len(manifest['tenants'])} tenants, begun at"
             f" {format_moment(manifest['began_at'])}"
         )
