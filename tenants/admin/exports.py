@@ -295,10 +295,7 @@ def list_export_download(request: HttpRequest, export_id: UUID) -> HttpResponseB
         people_count=export.people_count,
     )
     name = f"{export.list_name.rpartition('.')[2]}-{export.created_at:%Y-%m-%d}.csv"
-    pieces = _file(export_id, parts)
-    is_async = isinstance(request, ASGIRequest)
-    content: Any = _read_in_thread(required_tenant_id(), pieces) if is_async else list(pieces)
-    return StreamingHttpResponse(content, **_csv_headers(name))
+    return streamed(request, _file(export_id, parts), **_csv_headers(name))
 
 
 def _file(export_id: UUID, parts: int) -> Iterator[bytes]:
@@ -311,6 +308,23 @@ def _file(export_id: UUID, parts: int) -> Iterator[bytes]:
     with transaction.atomic():
         ListExport.objects.filter(pk=export_id).update(downloaded_at=Now())
         ListExportPart.objects.filter(export_id=export_id).delete()
+
+
+def streamed(request: HttpRequest, pieces: Iterator[bytes], **options: Any) -> HttpResponseBase:
+    """Return a response whose pieces are read while it is sent, each in a scope of the tenant.
+
+    Args:
+        request: the request of a member of the team, or of a program.
+        pieces: the body. They are not empty, but for the last one.
+        options: arguments of the response.
+    """
+    if not isinstance(request, ASGIRequest):
+        return HttpResponse(pieces, **options)
+    content = _read_in_thread(required_tenant_id(), pieces)
+    response = StreamingHttpResponse(content, **options)
+    # Django's GZipMiddleware would compress each piece by itself, and some clients read the first.
+    response.headers["Content-Encoding"] = "identity"
+    return response
 
 
 async def _read_in_thread(tenant_id: UUID, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -26,6 +26,7 @@ from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from konstruct.orchestrator.models import ChannelIdentity
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
+from tenants.admin.exports import streamed
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person
@@ -106,7 +107,8 @@ def export_person(request: HttpRequest) -> HttpResponseBase:
             exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
         )
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
-    return HttpResponse(
+    return streamed(
+        request,
         exported.as_json(),
         content_type="application/json",
         headers={"Content-Disposition": disposition or "attachment"},

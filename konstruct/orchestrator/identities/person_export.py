@@ -53,17 +53,11 @@ FIRST: Final = (
 ACCESS_LOG: Final = ("created_at", "actor_kind", "actor", "action", "subject")
 MAX_ACCESS_EVENTS: Final = 10_000
 MAX_SESSION_MESSAGES: Final = 10_000
+PART_BYTES: Final = 200_000
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OF_MESSAGES: Final = "IN (SELECT id FROM memory_message WHERE user_id = ANY(%(users)s))"
 
 Rows = Iterator[dict[str, Any]]
-
-
-class ExportEncoder(DjangoJSONEncoder):
-    """Times in the current time zone, with all of their digits."""
-
-    def default(self, o: Any) -> Any:
-        return timezone.localtime(o).isoformat() if isinstance(o, datetime) else super().default(o)
 
 
 def exported_models() -> dict[str, type[Model]]:
@@ -84,10 +78,24 @@ class PersonExport:
     def __init__(self, user_ids: Sequence[str], agents: dict[UUID, str]) -> None:
         self.user_ids = user_ids
         self.agents = agents
+        self.zone = timezone.get_current_timezone()
 
-    def as_json(self) -> Iterator[str]:
-        """Yield one JSON document in pieces, so that no export is too large for memory."""
-        encode = partial(json.dumps, cls=ExportEncoder, ensure_ascii=False)
+    def as_json(self) -> Iterator[bytes]:
+        """Yield one JSON document in parts, so that no export is too large for memory.
+
+        Each part may be read in a transaction of its own. Times are in the time zone in which the
+        export was made.
+        """
+        part = bytearray()
+        for text in self._texts():
+            part += text.encode()
+            if len(part) >= PART_BYTES:
+                yield bytes(part)
+                part.clear()
+        yield bytes(part)
+
+    def _texts(self) -> Iterator[str]:
+        encode = partial(json.dumps, default=self._encode, ensure_ascii=False)
         head = {
             "user_id": self.user_ids[0],
             "user_ids": self.user_ids,
@@ -102,6 +110,12 @@ class PersonExport:
                 yield (",\n" if number else "\n") + encode(row)
             yield "]"
         yield "}\n"
+
+    def _encode(self, value: Any) -> Any:
+        """Return a time with all of its digits, and other values as Django's encoder does."""
+        if isinstance(value, datetime):
+            return timezone.localtime(value, self.zone).isoformat()
+        return DjangoJSONEncoder().default(value)
 
     def rows_of(self, model: type[Model]) -> Rows:
         """Yield the person's rows of a table, the oldest first."""

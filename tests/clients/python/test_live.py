@@ -1,11 +1,14 @@
 """The Python client against the server as deployed."""
 
 import asyncio
+import json
 import time
 
+import httpx
 import pytest
 from konstruct_client import AsyncClient, Client, errors
 
+from konstruct.orchestrator.identities.person_export import PART_BYTES
 from tests.clients.python.conftest import bound_key
 from tests.konstruct.conftest import Program
 
@@ -127,6 +130,19 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
             return {message["status"] for message in answers}.pop(), sorted(listed)
 
     assert asyncio.run(talk()) == ("answered", ["And I?", "I am alex.", "I am bea."])
+
+
+def test_the_export_of_a_person_is_sent_in_parts(url: str, program_a: Program) -> None:
+    texts = [f"{number}: {'x' * 8_000}" for number in range(2 * PART_BYTES // 8_000 + 1)]
+    with Client(url, program_a.key) as konstruct:
+        konstruct.messages.import_history([line(n, text) for n, text in enumerate(texts)])
+        konstruct.messages.import_history([line(1, "Of bea.", user_id="bea")])
+        exported = konstruct.users.export("maria")
+    assert [message["content"] for message in exported["messages"]] == texts
+    headers = {"Authorization": f"Bearer {program_a.key}"}
+    with httpx.stream("GET", f"{url}/api/v1/users/maria/export/", headers=headers) as response:
+        assert "Content-Length" not in response.headers
+        assert json.loads(response.read())["messages"] == exported["messages"]
 
 
 def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:

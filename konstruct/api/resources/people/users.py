@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.validators import RegexValidator
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
@@ -54,6 +54,7 @@ from memory.browse.people import people, with_text
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
+from tenants.admin.exports import streamed
 from tenants.audit.models import Action
 from tenants.audit.people import Person, lock_person
 
@@ -362,7 +363,7 @@ class UserViewSet(ApiViewSet):
         returns=ExportSerializer,
         headers=[USER_ID],
     )
-    def export_user(self, request: Request, user_id: str) -> HttpResponse:
+    def export_user(self, request: Request, user_id: str) -> HttpResponseBase:
         """Export all data of a person.
 
         Returns all rows of the user and of all linked ids, as the admin's export has them: a list
@@ -376,8 +377,8 @@ class UserViewSet(ApiViewSet):
             raise Http404
         self.log(people=user_ids, format="json")
         agents = dict(Agent.objects.values_list("pk", "name"))
-        exported = PersonExport(user_ids, agents)
-        return HttpResponse(exported.as_json(), content_type="application/json")
+        pieces = PersonExport(user_ids, agents).as_json()
+        return streamed(request._request, pieces, content_type="application/json")
 
     def _lock(self, user_id: str) -> Person:
         user_id = self._visible(id_of_path("user_id", user_id))
