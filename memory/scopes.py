@@ -1,6 +1,6 @@
 """The number of the scope of an agent and a user in the index of recall. Pure."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 from uuid import UUID
 
@@ -15,11 +15,11 @@ def scope_number(agent_id: UUID, user_id: str) -> int:
 
 
 def session_number(thread_id: str, created_at: datetime) -> int:
-    """Return the conversation of a message: its thread on its day.
+    """Return the conversation of a message: its thread on its day, by the time zone of the moment.
 
     A thread may be a channel that never ends; its messages of last spring are another conversation.
     """
-    return _number(thread_id.encode(), created_at.astimezone(UTC).date().isoformat().encode())
+    return _number(thread_id.encode(), created_at.date().isoformat().encode())
 
 
 def _number(*parts: bytes) -> int:

@@ -11,8 +11,8 @@ class OrchestratorConfig(AppConfig):
     verbose_name = "Agents and replies"
 
     def ready(self) -> None:
-        """Give memory the agents' languages."""
+        """Give memory the agents' languages and time zones."""
         from konstruct.orchestrator.models import Agent  # models need the apps
-        from memory.text.languages import register_agent_languages
+        from memory.text.languages import register_agent_locales
 
-        register_agent_languages(Agent.languages_of)
+        register_agent_locales(Agent.locales_of)

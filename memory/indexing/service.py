@@ -19,9 +19,10 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.folding import fold
-from memory.text.languages import Language, languages_of_agents
+from memory.text.languages import Language, latin_by_tag, locales_of_agents
 from memory.text.questions import only_asks
 from tenants import transaction
+from tenants.audit.people import NO_LOCALE, locales_of
 from tenants.context import execute, known_tenant
 
 Piece = tuple[Message, int, str]
@@ -46,7 +47,10 @@ def subject_word(subject: str) -> str:
 def lexemes_of(
     name: str, role: str, content: str, created_at: datetime, latin: Language | None = None
 ) -> list[str]:
-    """Return the lexemes of a message, with repetitions: of its text, speaker and date."""
+    """Return the lexemes of a message, with repetitions: of its text, speaker and date.
+
+    The date is that of the time zone of `created_at`.
+    """
     return [
         *lexical.lexemes(f"{subject_of(name, role)} {content}", latin),
         lexical.SPEAKER_TERMS[role],
@@ -88,16 +92,18 @@ def index_messages(messages: Sequence[Message], embedded: Embedded | None = None
 
 def index_words(messages: Sequence[Message]) -> None:
     """Index the words of messages, sorted by number, inside the caller's transaction."""
-    languages = languages_of_agents({message.agent_id for message in messages})
-    lexemes = [
-        lexemes_of(
-            *(message.name, message.role, message.content, message.created_at),
-            languages.get(message.agent_id) or _language_before(message),
-        )
-        for message in messages
-    ]
+    agents = locales_of_agents({message.agent_id for message in messages})
+    users = locales_of({message.user_id for message in messages})
+    times: list[datetime] = []
+    lexemes: list[list[str]] = []
+    for message in messages:
+        language, time_zone = agents.get(message.agent_id, NO_LOCALE)
+        user = users.get(message.user_id, NO_LOCALE)
+        latin = latin_by_tag(language or user.language) or _language_before(message)
+        times.append(message.created_at.astimezone(user.zone(time_zone)))
+        lexemes.append(lexemes_of(message.name, message.role, message.content, times[-1], latin))
     _write_scopes(messages)
-    _write_features(messages, lexemes)
+    _write_features(messages, times, lexemes)
     _write_postings(messages, lexemes)
 
 
@@ -128,7 +134,9 @@ def _write_scopes(messages: Iterable[Message]) -> None:
     )
 
 
-def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]]) -> None:
+def _write_features(
+    messages: Iterable[Message], times: Iterable[datetime], lexemes: Iterable[Sequence[str]]
+) -> None:
     _insert(
         "INSERT INTO memory_indexedmessage (message_number, scope_id, message_id, session,"
         " created_at, subject, by_user, words, has_time, asks, lexemes) SELECT * FROM"
@@ -140,7 +148,7 @@ def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
                 message.number,
                 scope_number(message.agent_id, message.user_id),
                 message.id,
-                session_number(message.thread_id, message.created_at),
+                session_number(message.thread_id, time),
                 message.created_at,
                 lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
                 message.role == "user",
@@ -149,7 +157,7 @@ def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
                 only_asks(message.content),
                 len(message_lexemes),
             )
-            for message, message_lexemes in zip(messages, lexemes, strict=True)
+            for message, time, message_lexemes in zip(messages, times, lexemes, strict=True)
         ),
     )
 

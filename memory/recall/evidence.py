@@ -17,10 +17,12 @@ else.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from struct import unpack_from
 from typing import Any, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,9 @@ from memory.text.chunking import sentence_spans
 from tenants.context import fetch_all, fetch_row, fetch_value
 
 Flags = NDArray[np.bool_]
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""Postgres'."""
+_DAY = 24 * 60 * 60 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Turns:
     session: NDArray[np.int64]
     created_at: NDArray[np.int64]
     """Microseconds since 2000."""
+    day: NDArray[np.int64]
+    """Days since 2000, in the time zone of the user."""
     subject: NDArray[np.int64]
     """Hash of the first word of the speaker's name."""
     words: NDArray[np.int32]
@@ -308,10 +315,12 @@ def read_evidence(values: Mapping[str, Any], strategy: Strategy) -> Evidence:
     large = strategy is not Strategy.WHOLE
     if large:
         near, counted_term, counted = _unpack_arrays(near_and_counted, _NEAR_AND_COUNTED)
+    columns = {name: _to_native(rows[name]) for name in _PACKED_ROW.names or ()}
     turns = Turns(
         is_large=large,
         messages=messages,
-        **{name: _to_native(rows[name]) for name in _PACKED_ROW.names or ()},
+        **columns,
+        day=_days(columns["created_at"], values["zone"]),
         is_candidate=near > 1,
         is_context_only=near < 1,
         posting_term=term,
@@ -321,6 +330,20 @@ def read_evidence(values: Mapping[str, Any], strategy: Strategy) -> Evidence:
         document_frequency=counted,
     )
     return Evidence(fits, turns, {**values, "turns": ids}, facts_sql, pieces_sql)
+
+
+def _days(created_at: NDArray[np.int64], zone: ZoneInfo) -> NDArray[np.int64]:
+    """Return the days of times. Of a day when clocks change, the offset at noon counts."""
+    days, day_of = np.unique(created_at // _DAY, return_inverse=True)
+    offsets = np.array([_utc_offset(day, zone) for day in days.tolist()], np.int64)
+    return (created_at + offsets[day_of]) // _DAY
+
+
+@lru_cache(maxsize=4096)  # eleven years of days
+def _utc_offset(day: int, zone: ZoneInfo) -> int:
+    """Return the offset of a time zone at noon of a day, in microseconds."""
+    offset = (EPOCH + timedelta(days=day, hours=12)).astimezone(zone).utcoffset()
+    return (offset or timedelta()) // timedelta(microseconds=1)
 
 
 def _unpack_arrays(arrays: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:

@@ -12,7 +12,7 @@ from numbers import Real
 from operator import attrgetter, mul
 from typing import Final, Literal, NamedTuple
 
-from memory.arguments import count_argument
+from memory.arguments import count_argument, time_zone_argument
 from memory.embedding.fitted_models import fitted_model
 from memory.embedding.model_files import ModelFiles, model_files
 from memory.exceptions import InvalidArgument
@@ -228,7 +228,10 @@ class RecallPolicy:
     """Turns before and after each hit that are given along with it; they do not count."""
     weights: RecallWeights = field(default_factory=RecallWeights)
     language: str = ""
-    """Code of the language of the query's Latin words; by default that of its frequent words."""
+    """Code of the language of the query's Latin words; by default the user's, or else that of its
+    frequent words."""
+    time_zone: str = ""
+    """Of the days of messages, if the user has none; by default UTC."""
 
     def with_preset(self, preset: str) -> "RecallPolicy":
         """Return the policy with the thresholds of a preset, one of PRESETS."""
@@ -275,6 +278,7 @@ class RecallPolicy:
             raise InvalidArgument(
                 f"language={self.language!r} is not one of {', '.join(LATIN_BY_CODE)}"
             )
+        time_zone_argument("time_zone", self.time_zone)
         if not isinstance(self.weights, RecallWeights):
             raise InvalidArgument(f"weights={self.weights!r} are not RecallWeights")
 

@@ -7,7 +7,7 @@ loses a part of its score: two questions are more similar to each other than to 
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,6 +17,7 @@ import regex
 from numpy.typing import NDArray
 
 from memory.recall.evidence import (
+    EPOCH,
     NO_FACTS_OR_EXCLUSIONS,
     FactsAndExclusions,
     Flags,
@@ -27,7 +28,7 @@ from memory.recall.policy import RecallWeights
 from memory.text import lexical
 from memory.text.chunking import count_words, split_sentences
 from memory.text.english import ASKED_NUMBERS, WHEN
-from memory.text.languages import ENGLISH, LATIN_BY_CODE, Language
+from memory.text.languages import ENGLISH, Language
 from memory.text.questions import is_question
 
 # Of a pasted page, the beginning and the end are used.
@@ -76,14 +77,14 @@ class Question:
     words: int
 
     @classmethod
-    def of(cls, query: str, language: str = "") -> "Question":
+    def of(cls, query: str, latin: Language | None = None) -> "Question":
         """Analyse a query, which may be any text.
 
         Args:
             query: the text.
-            language: as in RecallPolicy.
+            latin: the language of its Latin words; by default that of its frequent words.
         """
-        words = lexical.analyse(query, LATIN_BY_CODE.get(language))
+        words = lexical.analyse(query, latin)
         word_of = lexical.alternatives(words)
         lexemes = list(dict.fromkeys(word_of.values()))
         lexemes = [lexeme for lexeme in lexemes if lexeme not in ASKED_NUMBERS]
@@ -151,10 +152,6 @@ SESSION_BEST = 3
 # fully from the second number of turns on, and not at all up to the first. Of LoCoMo's 100
 # conversations the shortest has 13 turns. docs/measurements.md has the effect in other languages.
 SESSION_TURNS = (8, 13)
-
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""Postgres'."""
-_DAY = 24 * 60 * 60 * 10**6
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -452,7 +449,7 @@ def _weights_in_context(
     weight = turns.posting_weight.astype(float)
     frequency[term_of, at] = np.maximum(1, np.rint(lexical.frequency_of(weight, length[at])))
     in_context, text_length = frequency.copy(), length - lexical.SPEAKER_AND_DATE_LEXEMES
-    is_date = _is_in_date(terms, turns.created_at)
+    is_date = _is_in_date(terms, turns.day)
     text_frequency = is_in_text[:, None] * np.maximum(0, frequency - is_date)
     for distance, weight_of_turn in enumerate(lexical.CONTEXT_WEIGHTS, 1):
         share = weight_of_turn * (turns.session[distance:] == turns.session[:-distance])
@@ -461,9 +458,9 @@ def _weights_in_context(
     return lexical.bm25_weight(in_context, length, CONTEXT_K1, CONTEXT_B)
 
 
-def _is_in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
+def _is_in_date(terms: NDArray[np.int64], day: NDArray[np.int64]) -> Flags:
     """Return whether each word is in the date of each message."""
-    days, day_of = np.unique(created_at // _DAY, return_inverse=True)
+    days, day_of = np.unique(day, return_inverse=True)
     dates = np.array([_date_terms(day) for day in days.tolist()], np.int64).reshape(-1, 3)
     is_in_day: Flags = np.any(terms[:, None, None] == dates, axis=2)
     return is_in_day[:, day_of]

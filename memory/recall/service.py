@@ -52,7 +52,9 @@ from memory.recall.scoring import (
 )
 from memory.scopes import scope_number
 from memory.text.changes import Statement, newer_first, replacements
+from memory.text.languages import latin_by_tag
 from tenants import traces
+from tenants.audit.people import NO_LOCALE, locales_of
 from tenants.context import asynchronous, known_tenant, tenant_connection
 from tenants.metrics import counter, histogram
 
@@ -268,15 +270,13 @@ def recall(
         vector = vector_argument("query_embedding", query_embedding)
     embedded = time.perf_counter()
 
-    question = Question.of(query, policy.language)
-    values = {
+    values: dict[str, Any] = {
         **LIMITS,
         "agent": agent,
         "user": user,
         "scope": scope_number(agent, user),
         "model": model,
         "vector": Vector(vector),
-        "terms": [*question.terms, *question.alternatives],
         "prior": PRIOR_MESSAGES,
         "at": at,
         "among": None,
@@ -285,6 +285,10 @@ def recall(
     }
     with known_tenant(tenant_id, reads_only=True) as tenant:
         values["tenant"] = tenant
+        locale = locales_of([user]).get(user, NO_LOCALE)
+        values["zone"] = locale.zone(policy.time_zone)
+        question = Question.of(query, latin_by_tag(policy.language or locale.language))
+        values["terms"] = [*question.terms, *question.alternatives]
         if filters:
             matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
@@ -316,14 +320,14 @@ def known_languages() -> frozenset[str]:
     return constants_of(model_files()).languages
 
 
-def unknown_languages(query: str, language: str = "") -> tuple[str, ...]:
+def unknown_languages(query: str, tag: str = "") -> tuple[str, ...]:
     """Return the codes of a query's languages that the embedding model does not know.
 
     Args:
         query: the text.
-        language: as in RecallPolicy.
+        tag: the language of the agent or the user, as in recall; or "".
     """
-    return tuple(sorted(Question.of(query, language).languages - known_languages()))
+    return tuple(sorted(Question.of(query, latin_by_tag(tag)).languages - known_languages()))
 
 
 def _read_evidence(values: dict[str, Any]) -> Evidence:

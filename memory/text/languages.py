@@ -1,7 +1,7 @@
 """Languages of the lexical index: frequent words, words of speakers and of time.
 
 Words of a script of one language, such as Cyrillic, have its language. Of a Latin text the frequent
-words decide, and English if no other language has more of them. An agent may have a language.
+words decide, and English if no other language has more of them. Agents and users may have one.
 """
 
 import tomllib
@@ -114,22 +114,30 @@ _BY_SCRIPT: Final = (
     (regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"), UNSPACED),
 )
 
-# The language settings of agents: the codes by the agents' ids, of those with a setting.
-AgentLanguages = Callable[[Collection[UUID]], Mapping[UUID, str]]
-_agent_languages: list[AgentLanguages] = []
+# Norwegian and Nynorsk have the stems of Bokmål.
+_SAME_STEMS: Final = {"no": "nb", "nn": "nb"}
+# The settings of agents: language and time zone, or "", by the agents' ids.
+AgentLocales = Callable[[Collection[UUID]], Mapping[UUID, tuple[str, str]]]
+_agent_locales: list[AgentLocales] = []
 
 
-def register_agent_languages(languages: AgentLanguages) -> None:
-    """Register the function that reads the agents' language settings."""
-    _agent_languages[:] = [languages]
+def latin_by_tag(tag: str) -> Language | None:
+    """Return the Latin language of a tag such as "pt-BR"; None if it is no such, or not indexed."""
+    code = tag.partition("-")[0].lower()
+    return LATIN_BY_CODE.get(_SAME_STEMS.get(code, code))
 
 
-def languages_of_agents(agent_ids: Collection[UUID]) -> dict[UUID, Language]:
-    """Return the language of the Latin words of each agent with such a setting."""
+def register_agent_locales(locales: AgentLocales) -> None:
+    """Register the function that reads the agents' languages and time zones."""
+    _agent_locales[:] = [locales]
+
+
+def locales_of_agents(agent_ids: Collection[UUID]) -> dict[UUID, tuple[str, str]]:
+    """Return the language and the time zone of each agent, or ""."""
     return {
-        agent_id: LATIN_BY_CODE[code]
-        for languages in _agent_languages
-        for agent_id, code in languages(agent_ids).items()
+        agent_id: locale
+        for locales in _agent_locales
+        for agent_id, locale in locales(agent_ids).items()
     }
 
 

@@ -9,7 +9,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -267,9 +267,8 @@ def language_of_latin_words(words: Iterable[Word]) -> Language:
 
 
 def date_lexemes(moment: datetime) -> list[str]:
-    """Return a date as words: "8 May 2023"."""
-    utc = moment.astimezone(UTC)
-    return [str(utc.day), stem(MONTHS[utc.month - 1]), str(utc.year)]
+    """Return a date in the time zone of the moment as words: "8 May 2023"."""
+    return [str(moment.day), stem(MONTHS[moment.month - 1]), str(moment.year)]
 
 
 def has_time_word(text: str) -> bool:

@@ -7,7 +7,7 @@ begun before an erasure that is done meanwhile.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -48,6 +48,10 @@ _HOLD: Final = f"""
 _ADD: Final = """
     INSERT INTO audit_person (user_id) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING
 """
+_LOCALES: Final = """
+    SELECT user_id, language, coalesce(nullif(time_zone, ''), channel_time_zone)
+    FROM audit_person WHERE user_id = ANY(%s)
+"""
 _LOCK: Final = "SELECT FROM audit_person WHERE user_id = ANY(%s) ORDER BY user_id FOR UPDATE"
 
 
@@ -81,7 +85,10 @@ class Person(TenantModel):
     )
 
     chosen_name = optional_text(help_text="The name that a program set.")
-    language = optional_text(help_text="The user's language, such as de or pt-BR.")
+    language = optional_text(
+        help_text="The user's language, such as de or pt-BR, in which Latin words of messages and "
+        "questions are searched, unless the agent has a language."
+    )
     metadata = json_object(blank=True, help_text="Metadata of programs.")
 
     personal_data = PersonalData(
@@ -124,10 +131,29 @@ def lock_person(user_id: str) -> Person:
     return Person.objects.select_for_update(no_key=True).get(pk=user_id)
 
 
+class Locale(NamedTuple):
+    """The language and the time zone of a user or an agent, or ""."""
+
+    language: str = ""
+    time_zone: str = ""
+
+    def zone(self, agents: str = "") -> ZoneInfo:
+        """Return the time zone of a user, or else the agent's, or else UTC."""
+        return ZoneInfo(self.time_zone or agents or "UTC")
+
+
+NO_LOCALE: Final = Locale()
+
+
+def locales_of(user_ids: Collection[str | None]) -> dict[str | None, Locale]:
+    """Return the locales of users of the current tenant, without those of unknown users."""
+    rows = fetch_all(_LOCALES, [list(user_ids)])
+    return {user_id: Locale(*values) for user_id, *values in rows}
+
+
 def time_zone_of(user_id: str | None, agents: str = "") -> ZoneInfo:
     """Return the time zone of a user of the current tenant, or else the agent's, or else UTC."""
-    names = Person.objects.filter(pk=user_id).values_list("time_zone", "channel_time_zone").first()
-    return ZoneInfo(next(filter(None, (*(names or ()), agents)), "UTC"))
+    return locales_of([user_id]).get(user_id, NO_LOCALE).zone(agents)
 
 
 def hold_people(

@@ -255,7 +255,7 @@ COMMENT ON COLUMN __schema__.audit_person.time_zone IS 'The time zone that was c
 COMMENT ON COLUMN __schema__.audit_person.channel_time_zone IS 'The time zone that the channel reports, if none was chosen.';
 COMMENT ON COLUMN __schema__.audit_person.erasures IS 'Number of erasures of the user by one agent.';
 COMMENT ON COLUMN __schema__.audit_person.chosen_name IS 'The name that a program set.';
-COMMENT ON COLUMN __schema__.audit_person.language IS 'The user''s language, such as de or pt-BR.';
+COMMENT ON COLUMN __schema__.audit_person.language IS 'The user''s language, such as de or pt-BR, in which Latin words of messages and questions are searched, unless the agent has a language.';
 COMMENT ON COLUMN __schema__.audit_person.metadata IS 'Metadata of programs.';
 CREATE TABLE __schema__.audit_retentionrule (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -1196,8 +1196,8 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.persona IS 'The agent''s style: 
 COMMENT ON COLUMN __schema__.orchestrator_agent.model IS 'Name of the language model for the deployment''s server, and for language models of the tenant without a name of a model. Blank: the deployment''s model of the tier.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.model_tier IS 'fast: short contexts and low cost. reasoning: long contexts.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.is_active IS 'An inactive agent accepts no messages; its memory stays.';
-COMMENT ON COLUMN __schema__.orchestrator_agent.language IS 'Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.';
-COMMENT ON COLUMN __schema__.orchestrator_agent.time_zone IS 'Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.language IS 'Language in which all Latin words of messages and questions are searched. Blank: that of the user, or else of each text, by its frequent words.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.time_zone IS 'Time zone of users without one of their own, such as Europe/Berlin, for times in prompts and the days of messages. Blank: UTC.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_mode IS 'How the agent searches memories.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_top_k IS 'Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_gate IS 'Leave out memories that are probably irrelevant, all of them if necessary.';

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 0297a58b2264cacf58b88b238a2e7a8331c560d644cf4d5f789b9c8b4f314bae
+// Written by `make typescript` from docs/openapi.yaml, sha256 26f7b56ad35c20b60b4c40b2b44f6cd1141397c2d92cd2f66998baa9945135cc
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1819,7 +1819,7 @@ export interface components {
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
             /**
-             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             * @description Language in which all Latin words of messages and questions are searched. Blank: that of the user, or else of each text, by its frequent words.
              *
              *     * `en` - English
              *     * `de` - German
@@ -1837,7 +1837,7 @@ export interface components {
              *     * `id` - Indonesian
              */
             language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
-            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            /** @description Time zone of users without one of their own, such as Europe/Berlin, for times in prompts and the days of messages. Blank: UTC. */
             time_zone?: string;
             /**
              * @description How the agent searches memories.
@@ -1952,7 +1952,7 @@ export interface components {
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
             /**
-             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             * @description Language in which all Latin words of messages and questions are searched. Blank: that of the user, or else of each text, by its frequent words.
              *
              *     * `en` - English
              *     * `de` - German
@@ -1970,7 +1970,7 @@ export interface components {
              *     * `id` - Indonesian
              */
             language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
-            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            /** @description Time zone of users without one of their own, such as Europe/Berlin, for times in prompts and the days of messages. Blank: UTC. */
             time_zone?: string;
             /**
              * @description How the agent searches memories.
@@ -2074,7 +2074,7 @@ export interface components {
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
             /**
-             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             * @description Language in which all Latin words of messages and questions are searched. Blank: that of the user, or else of each text, by its frequent words.
              *
              *     * `en` - English
              *     * `de` - German
@@ -2092,7 +2092,7 @@ export interface components {
              *     * `id` - Indonesian
              */
             language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
-            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            /** @description Time zone of users without one of their own, such as Europe/Berlin, for times in prompts and the days of messages. Blank: UTC. */
             time_zone?: string;
             /**
              * @description How the agent searches memories.
@@ -5010,7 +5010,7 @@ export interface components {
             name: string;
             /** @description The time zone that was chosen for the user, such as Asia/Tokyo. */
             time_zone: string;
-            /** @description The user's language, such as de or pt-BR. */
+            /** @description The user's language, such as de or pt-BR, in which Latin words of messages and questions are searched, unless the agent has a language. */
             language: string;
             /** @description As it was sent, or empty. */
             metadata: {
@@ -6122,7 +6122,7 @@ export interface components {
             name?: string;
             /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
             time_zone?: string;
-            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
+            /** @description The user's language by BCP 47, such as de or pt-BR, in which Latin words of messages and questions are searched, unless the agent has a language. Default: none. */
             language?: string;
             /** @description A JSON object of at most 8,192 bytes. */
             metadata?: {
@@ -6135,7 +6135,7 @@ export interface components {
             name?: string;
             /** @description A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's channel, or else the agent's, or else UTC. */
             time_zone?: string;
-            /** @description The user's language by BCP 47, such as de or pt-BR. Default: none. */
+            /** @description The user's language by BCP 47, such as de or pt-BR, in which Latin words of messages and questions are searched, unless the agent has a language. Default: none. */
             language?: string;
             /** @description A JSON object of at most 8,192 bytes. */
             metadata?: {

@@ -208,12 +208,12 @@ class Agent(TenantModel):
         choices=[(code, _(get_language_info(code)["name"])) for code in LATIN_BY_CODE],
         max_length=2,
         help_text="Language in which all Latin words of messages and questions are searched. "
-        "Blank: the language of each text, by its frequent words.",
+        "Blank: that of the user, or else of each text, by its frequent words.",
     )
     time_zone = fields.optional_char(
         max_length=64,
-        help_text="Time zone of users without one of their own, such as Europe/Berlin: prompts "
-        "have times in it. Blank: UTC.",
+        help_text="Time zone of users without one of their own, such as Europe/Berlin, for times "
+        "in prompts and the days of messages. Blank: UTC.",
     )
     recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
     recall_top_k = fields.optional_small_number(
@@ -365,10 +365,10 @@ class Agent(TenantModel):
         return self.name
 
     @classmethod
-    def languages_of(cls, agent_ids: Collection[UUID]) -> dict[UUID, str]:
-        """Return the languages of these agents, without those that leave it to the text."""
-        agents = cls.objects.filter(pk__in=agent_ids).exclude(language="")
-        return dict(agents.values_list("pk", "language"))
+    def locales_of(cls, agent_ids: Collection[UUID]) -> dict[UUID, tuple[str, str]]:
+        """Return the languages and time zones of these agents, or ""."""
+        agents = cls.objects.filter(pk__in=agent_ids).values_list("pk", "language", "time_zone")
+        return {agent_id: (language, time_zone) for agent_id, language, time_zone in agents}
 
     @property
     def recall_policy(self) -> RecallPolicy:
@@ -395,7 +395,12 @@ class Agent(TenantModel):
             "neighbours": self.recall_neighbours,
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        policy = RecallPolicy(gate=self.recall_gate, weights=weights, language=self.language)
+        policy = RecallPolicy(
+            gate=self.recall_gate,
+            weights=weights,
+            language=self.language,
+            time_zone=self.time_zone,
+        )
         return replace(policy.with_preset(self.recall_preset), **chosen)
 
     def clean(self) -> None:

@@ -589,7 +589,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The user's language, such as de or pt-BR.",
+                        help_text="The user's language, such as de or pt-BR, in which Latin words of messages and questions are searched, unless the agent has a language.",
                     ),
                 ),
                 (

@@ -138,7 +138,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-run-list", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=32,
+        messages=34,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("question-list", "GET"): Case(
@@ -193,7 +193,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("context-compile-context", "POST"): Case(
         at("context/compile/"),
-        messages=10,
+        messages=11,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -340,7 +340,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("session-detail", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=7),
     ("memory-search-memories", "POST"): Case(
         at("memories/search/"),
-        messages=8,
+        messages=9,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",

@@ -1,45 +1,76 @@
 """Languages: the setting of an agent, and languages that the embedding model does not know."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
 
 from konstruct.orchestrator.activity import share_of_unknown_languages
+from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import Agent
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message, Posting
 from memory.recall.service import recall
 from memory.text.lexical import lexeme_hash
+from tenants.audit.people import set_time_zone
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.memory.messages import add_messages
 
 AGENTS = "/api/v1/agents/"
 GERMAN = "Wo haben wir die Wohnungen gesehen?"
 
 
-def test_an_agent_in_a_language_stems_all_latin_words_in_it(
-    program: Program, send_message: Callable[..., Message]
+@pytest.mark.parametrize(
+    ("of_agent", "of_user", "stem"),
+    [
+        ("de", "", "wohnung"),
+        ("", "de-AT", "wohnung"),
+        ("de", "en", "wohnung"),
+        ("en", "de", "wohnungen"),
+        ("", "ja", "wohnungen"),
+    ],
+)
+def test_the_language_of_the_agent_or_else_the_user_decides(
+    program: Program, send_message: Callable[..., Message], of_agent: str, of_user: str, stem: str
 ) -> None:
-    response = program.request(
-        "PATCH", f"{AGENTS}{program.agent.id}/", data=b'{"language": "de"}',
-        content_type="application/json",
-    )  # fmt: skip
-    assert response.json()["language"] == "de"
+    for address, language in (
+        (f"{AGENTS}{program.agent.id}/", of_agent),
+        ("/api/v1/users/maria/", of_user),
+    ):
+        body = json.dumps({"language": language})
+        response = program.request("PATCH", address, data=body, content_type="application/json")
+        assert response.json()["language"] == language
     # Its frequent words are English.
     send_message("Please have a look at the Wohnungen in this list.")
     drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
-        policy = Agent.objects.get().recall_policy
+        policy = replace(Agent.objects.get().recall_policy, gate=False)
         words = set(Posting.objects.values_list("lexeme_hash", flat=True))
-    assert lexeme_hash("wohnung") in words
-    assert lexeme_hash("wohnungen") not in words
-    found = recall(
-        program.tenant.id, program.agent.id, "maria", "Is there a Wohnung?", policy=policy
-    )
-    assert [hit.content for hit in found.hits][:1] == [
-        "Please have a look at the Wohnungen in this list."
-    ]
+    assert words.intersection(map(lexeme_hash, ("wohnung", "wohnungen"))) == {lexeme_hash(stem)}
+    # Stemmed in the same language.
+    found = recall(program.tenant.id, program.agent.id, "maria", "the Wohnungen", policy=policy)
+    assert found.hits[0].channels["coverage"] == 1
+
+
+@pytest.mark.parametrize(
+    ("of_user", "of_agent"), [("Asia/Tokyo", "America/Lima"), ("", "Asia/Tokyo")]
+)
+def test_a_message_is_found_by_its_day_in_the_time_zone_of_the_user_or_agent(
+    program: Program, of_user: str, of_agent: str
+) -> None:
+    with tenant_scope(program.tenant.id):
+        agent = update_agent(program.agent, time_zone=of_agent)
+        set_time_zone(["kenji"], of_user)
+    breakfast = datetime(2026, 3, 8, 23, 10, tzinfo=UTC)
+    for start in (breakfast, breakfast + timedelta(days=1)):
+        add_messages(program.tenant, "I fly tomorrow.", user="kenji", agent=agent.pk, start=start)
+    policy = replace(agent.recall_policy, gate=False)
+    found = recall(program.tenant.id, agent.pk, "kenji", "What is on 9 March?", policy=policy)
+    assert [hit.created_at for hit in found.hits] == [breakfast]
 
 
 def test_a_language_without_a_stemmer_is_refused(program: Program) -> None:

@@ -186,7 +186,7 @@ def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
     )
 
 
-def test_recall_with_a_given_vector_is_four_statements(tenant_a: Tenant) -> None:
+def test_recall_with_a_given_vector_is_five_statements(tenant_a: Tenant) -> None:
     add_messages(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     for at in (None, START + timedelta(hours=1)):
@@ -195,7 +195,7 @@ def test_recall_with_a_given_vector_is_four_statements(tenant_a: Tenant) -> None
                 tenant_a.id, AGENT, "ann", "soup for lunch", at=at,
                 exclude=[uuid4()], query_embedding=vector,
             )  # fmt: skip
-        assert len(statements(queries)) == 4
+        assert len(statements(queries)) == 5
         assert contents(result)[0] == SMALL_TALK[0]
 
 
@@ -208,7 +208,7 @@ def test_neighbours_are_fetched_for_hits_only(tenant_a: Tenant, neighbours: int)
         result = recall(
             tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, query_embedding=vector
         )
-    assert len(statements(queries)) == 4
+    assert len(statements(queries)) == 5
     assert result.hits[0].content == SMALL_TALK[0]
     around = [turn.content for turn in result.hits[0].neighbours]
     assert around == list(SMALL_TALK[1:3])[:neighbours]

@@ -125,7 +125,7 @@ def test_facts_cost_no_further_statement(tenant_a: Tenant, statement: Message) -
     for at in (None, datetime.now(UTC)):
         with CaptureQueriesContext(connections[tenant_a.server]) as queries:
             assert len(ask(tenant_a, query_embedding=vector, at=at).facts) == 1
-        assert len(statements(queries)) == 4
+        assert len(statements(queries)) == 5
 
 
 @pytest.mark.parametrize("scanned", [5000, 0])

@@ -47,6 +47,7 @@ def evidence_of(seed: int) -> tuple[Turns, PieceCosines]:
         ids=ids,
         session=np.sort(random.integers(0, 6, count)),
         created_at=np.arange(count),
+        day=np.zeros(count, np.int64),
         subject=random.choice([*QUESTION.names, 1, 2, 3], count),
         words=random.integers(0, 25, count).astype(np.int32),
         has_time=random.random(count) < 0.4,

@@ -65,11 +65,11 @@ class Agent(TypedDict):
         Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
         | Literal[""]
     ]
-    """Language in which all Latin words of messages and questions are searched. Blank: the
-    language of each text, by its frequent words."""
+    """Language in which all Latin words of messages and questions are searched. Blank: that of
+    the user, or else of each text, by its frequent words."""
     time_zone: NotRequired[str]
-    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
-    in it. Blank: UTC."""
+    """Time zone of users without one of their own, such as Europe/Berlin, for times in prompts
+    and the days of messages. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -162,11 +162,11 @@ class AgentChanges(TypedDict):
         Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
         | Literal[""]
     ]
-    """Language in which all Latin words of messages and questions are searched. Blank: the
-    language of each text, by its frequent words."""
+    """Language in which all Latin words of messages and questions are searched. Blank: that of
+    the user, or else of each text, by its frequent words."""
     time_zone: NotRequired[str]
-    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
-    in it. Blank: UTC."""
+    """Time zone of users without one of their own, such as Europe/Berlin, for times in prompts
+    and the days of messages. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -258,11 +258,11 @@ class NewAgent(TypedDict):
         Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
         | Literal[""]
     ]
-    """Language in which all Latin words of messages and questions are searched. Blank: the
-    language of each text, by its frequent words."""
+    """Language in which all Latin words of messages and questions are searched. Blank: that of
+    the user, or else of each text, by its frequent words."""
     time_zone: NotRequired[str]
-    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
-    in it. Blank: UTC."""
+    """Time zone of users without one of their own, such as Europe/Berlin, for times in prompts
+    and the days of messages. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -1638,7 +1638,8 @@ class Profile(TypedDict):
     time_zone: str
     """The time zone that was chosen for the user, such as Asia/Tokyo."""
     language: str
-    """The user's language, such as de or pt-BR."""
+    """The user's language, such as de or pt-BR, in which Latin words of messages and questions
+    are searched, unless the agent has a language."""
     metadata: dict[str, Any]
     """As it was sent, or empty."""
     channel_time_zone: str

@@ -134,7 +134,8 @@ class UserFields(StrictSerializer):
         allow_blank=True,
         max_length=35,
         validators=[RegexValidator(LANGUAGE)],
-        help_text="The user's language by BCP 47, such as de or pt-BR. Default: none.",
+        help_text="The user's language by BCP 47, such as de or pt-BR, in which Latin words of "
+        "messages and questions are searched, unless the agent has a language. Default: none.",
     )
     metadata = CheckedObjectField(
         check=metadata_argument,

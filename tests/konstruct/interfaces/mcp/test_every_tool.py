@@ -64,7 +64,7 @@ CASES = {
     ),
     "search": Case(
         tool("search", agent=ada, user_id=vera, query=lambda seed: "What does Vera like?"),
-        messages=9,
+        messages=10,
         action="search",
     ),
     "get": Case(tool("get", id=fact), messages=4, action="view"),

@@ -66,10 +66,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(27, first)
+    require(28, first)
     with committed():
         second = send_message(handled=False)
-    require(26, second)
+    require(27, second)
     assert not PendingReply.objects.exists()
 
 
@@ -84,11 +84,11 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         message = send_message("Remember that I like tea.", handled=False)
-    require(19, message)
+    require(20, message)
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(40, message)
+    require(41, message)
     assert not PendingReply.objects.exists()
 
 
@@ -121,5 +121,5 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(38, message)
+    require(39, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
