@@ -146,11 +146,12 @@ def test_a_reranker_sorts_memories_and_drops_those_below_its_minimum(
         Answer({"results": [{"index": n, "relevance_score": 1} for n in (0, 0, 1)]}),
         Answer({"results": [{"index": n, "relevance_score": "high"} for n in (0, 1)]}),
         Answer('{"results": [{"index": 0, "relevance_score": NaN}]}'),
+        Answer({"results": [{"index": n, "relevance_score": 10**400} for n in (0, 1)]}),
         Answer("", 302, {"Location": "http://127.0.0.1:1/"}),
     ],
     ids=[
         *("429", "400", "hangs", "trickles", "dies", "no JSON", "a list", "one is missing"),
-        *("out of range", "twice", "a text", "no number", "redirects"),
+        *("out of range", "twice", "a text", "no number", "a huge number", "redirects"),
     ],
 )
 def test_a_reranker_that_fails_leaves_the_order_of_the_recall(
