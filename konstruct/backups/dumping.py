@@ -19,7 +19,6 @@ from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
 from tenants.naming import schema_name_of
-from tenants.signatures import key_id, secrets
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +64,6 @@ def back_up(
             # First: an erasure that ends later is repeated after a restore, in the backup or not.
             "journal": journal.position(),
             "keeps_journal": journal.is_enabled(),
-            "keys": [key_id(key) for key in secrets()],
         }
         for number, tenant in enumerate(tenants, 1):
             try:

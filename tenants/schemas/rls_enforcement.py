@@ -19,7 +19,6 @@ from django.db import transaction
 from tenants.context import fetch_column
 from tenants.exceptions import UnprotectedSchema
 from tenants.operations import CHECK, POLICY, add_tenant_column_sql, check_tenant_sql, protect_sql
-from tenants.roles import APP_ROLE
 
 # Replacing a policy takes no time once its table is not locked.
 LOCK_TIMEOUT = "3s"
@@ -79,17 +78,6 @@ _UNPROTECTED_SCHEMAS = """
             AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid
                         AND k.conname = %(check)s AND k.convalidated)
         )
-"""
-
-
-# Identity columns need no privilege, and a tenant must not use up numbers of others.
-_GRANTED_SEQUENCES = """
-    SELECT c.oid::regclass::text
-    FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
-    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = %s::regnamespace
-        AND d.classid = 'pg_class'::regclass
-        AND CASE WHEN c.relkind = 'S'
-            THEN has_sequence_privilege(%s, c.oid, 'USAGE, SELECT, UPDATE') ELSE false END
 """
 
 
@@ -159,9 +147,6 @@ def enforce_rls(connection: Any) -> list[str]:
                     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
                     for statement in statements:
                         cursor.execute(statement)
-        cursor.execute(_GRANTED_SEQUENCES, [connection.schema_name, APP_ROLE])
-        for (sequence,) in cursor.fetchall():
-            cursor.execute(f"REVOKE ALL ON SEQUENCE {sequence} FROM {APP_ROLE}")
     return [relation.name for relation in unprotected if not relation.is_protected]
 
 

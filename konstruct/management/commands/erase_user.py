@@ -14,9 +14,6 @@ from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 
-# Replies to others that are listed before the confirmation.
-MAX_SHOWN = 50
-
 
 class Command(KonstructCommand):
     """Carries out a new request, or the open one for this user."""
@@ -41,19 +38,6 @@ class Command(KonstructCommand):
             action="append",
             default=[],
             help="Session of a graph to erase too; may be repeated.",
-        )
-        parser.add_argument(
-            "--erase-replies",
-            action="store_true",
-            help="Erase all replies to others that were written with the user's words.",
-        )
-        parser.add_argument(
-            "--erase-reply",
-            action="append",
-            default=[],
-            type=UUID,
-            metavar="ID",
-            help="Erase one of these replies; may be repeated.",
         )
         parser.add_argument("--reason", default="", help="Reason, stored in the receipt.")
         parser.add_argument(
@@ -83,8 +67,6 @@ class Command(KonstructCommand):
                     agent_id=agent_id,
                     threads=options["thread"],
                     reason=options["reason"],
-                    all_replies=options["erase_replies"],
-                    reply_ids=options["erase_reply"],
                     command=self.name,
                 ),
                 rewrite=options["rewrite"],
@@ -110,11 +92,8 @@ class Command(KonstructCommand):
             self.stderr.write(f"Nothing is known of {user!r} in {slug}.")
         for other in user_ids[1:]:
             self.stderr.write(f"{other!r} is linked to {user!r}, and erased with them.")
-        replies = replies_to_others(user_ids, agent_id=agent_id).order_by("-created_at")
-        if count := replies.count():
+        if count := replies_to_others(user_ids, agent_id=agent_id).count():
             self.stderr.write(
-                f"Replies to others that were written with their words: {count}. They are kept"
-                " without --erase-replies or --erase-reply:"
+                f"Replies to others that were written with their words: {count}. They are kept:"
+                " the admin and the API also erase them."
             )
-        for reply in replies[:MAX_SHOWN]:
-            self.stderr.write(f"  {reply.pk} to {reply.user_id!r}: {reply.content[:80]!r}")

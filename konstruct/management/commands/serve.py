@@ -30,25 +30,20 @@ class Command(KonstructCommand):
             help="Address to listen at; 0.0.0.0 is reachable from other machines (default: "
             "127.0.0.1).",
         )
-        parser.add_argument("--quiet", action="store_true", help="Print errors only.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        def write_line(line: str) -> None:
-            if not options["quiet"]:
-                self.stdout.write(line)
-
         try:
             with serving(
                 host=options["host"],
                 port=options["port"],
-                write_line=write_line,
-                shows_logs=not options["quiet"],
+                write_line=self.stdout.write,
+                shows_logs=True,
             ) as processes:
                 processes.wait_ready()
-                write_line(
+                self.stdout.write(
                     f"\nhttp://localhost:{options['port']} serves: /admin/ for operators, "
                     "/api/docs/ for programs, SLUG.localhost for a tenant. Ctrl-C stops it.\n"
                 )
                 processes.wait()
         except KeyboardInterrupt:
-            write_line("Stopped.")
+            self.stdout.write("Stopped.")

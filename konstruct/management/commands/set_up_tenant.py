@@ -30,30 +30,25 @@ class Command(KonstructCommand):
         parser.add_argument(
             "--domain", default="", help="Host name (default: that of create_tenant)."
         )
-        parser.add_argument("--server", default="", help="Database server, as for create_tenant.")
         parser.add_argument(
             "--username", default="admin", help="Username of the admin (default: admin)."
         )
-        parser.add_argument("--email", default="", help="Mail address of the admin.")
         parser.add_argument(
             "--agent", default="assistant", help="Name of the agent (default: assistant)."
         )
-        parser.add_argument("--system-prompt", default="", help="System prompt of the agent.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["slug"]
         if not Tenant.objects.exclude(state=Tenant.State.PROVISIONING).filter(slug=slug).exists():
-            placement = {name: options[name] for name in ("name", "domain", "server")}
+            placement = {name: options[name] for name in ("name", "domain")}
             call_command("create_tenant", slug, stdout=self.stdout, **placement)
         tenant = Tenant.objects.get(slug=slug)
         users = get_user_model().objects.filter(username=options["username"])
         agents = Agent.objects.filter(name=options["agent"])
         keys = ApiKey.objects.filter(name=KEY)
-        admin = {"username": options["username"], "email": options["email"]}
-        agent = {"name": options["agent"], "system_prompt": options["system_prompt"]}
         for part, existing, command, arguments in (
-            ("admin", users, "create_tenant_admin", admin),
-            ("agent", agents, "create_agent", agent),
+            ("admin", users, "create_tenant_admin", {"username": options["username"]}),
+            ("agent", agents, "create_agent", {"name": options["agent"]}),
             ("API key", keys, "create_api_key", {"name": KEY}),
         ):
             with tenant_scope(tenant.id):

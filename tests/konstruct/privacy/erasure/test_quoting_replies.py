@@ -136,16 +136,13 @@ def test_programs_choose_replies_with_a_key_of_the_whole_tenant(
     assert (answer["all_replies"], answer["reply_ids"]) == (False, body["replies"])
 
 
-def test_the_command_lists_replies_and_erases_them(shared: Program, capsys: Any) -> None:
-    reply = affected(shared)[QUOTES[1]]
+def test_the_command_counts_replies_and_keeps_them(shared: Program, capsys: Any) -> None:
+    affected(shared)
     with database.as_owner():
-        call_command(
-            "erase_user", "--tenant", shared.tenant.slug, "--user", "P", "--yes",
-            "--erase-reply", str(reply.pk),
-        )  # fmt: skip
+        call_command("erase_user", "--tenant", shared.tenant.slug, "--user", "P", "--yes")
     output = capsys.readouterr()
-    assert f"{reply.pk} to 'B': {QUOTES[1]!r}" in output.err
-    assert 'replies_to_others: {"kept": 2, "chosen": 1, "erased": 1}' in output.out
+    assert "written with their words: 3. They are kept" in output.err
+    assert 'replies_to_others: {"kept": 3, "chosen": 0, "erased": 0}' in output.out
 
 
 def test_the_team_chooses_replies(shared: Program, browser: Browser) -> None:
