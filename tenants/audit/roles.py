@@ -4,59 +4,24 @@ They are Django groups; a tenant may add others. Every migrate restores the perm
 three.
 """
 
+from functools import cache
 from typing import Any, Final
 
+from django.apps import apps
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q, QuerySet
 
 from tenants.context import current_tenant_id
 
+# Each role may view the rows of all models of these apps.
+_VIEWED_APPS: Final = ("api", "audit", "auth", "channels", "memory", "orchestrator", "outbox")
 _READ: Final = frozenset(
     {
-        "memory.view_message",
-        "memory.view_conversation",
-        "memory.view_conversationembedding",
-        "memory.view_conversationitem",
-        "memory.view_pendingembedding",
-        "memory.view_recallevent",
-        "memory.view_recallexclusion",
-        "memory.view_scope",
-        "memory.view_windowclear",
-        "memory.view_memoryentry",
-        "memory.view_factevidence",
-        "memory.view_factevent",
-        "orchestrator.view_agent",
-        "orchestrator.view_pendingreply",
-        "orchestrator.view_escalation",
-        "orchestrator.view_toolcall",
-        "orchestrator.view_channelidentity",
-        "orchestrator.view_extractionrun",
-        "orchestrator.view_historyimport",
-        "orchestrator.view_extractioncursor",
-        "orchestrator.view_languagemodel",
-        "orchestrator.view_modelcall",
-        "orchestrator.view_dailyusage",
-        "outbox.view_eventdelivery",
-        "outbox.view_outboxevent",
-        "outbox.view_subscription",
-        "audit.view_accessevent",
-        "audit.view_erasurerequest",
-        "audit.view_messageerasure",
-        "audit.view_retentionrule",
-        "audit.view_listexport",
         "audit.recall_memories",
         "audit.search_everyone",
         "audit.export_list",
         "audit.export_person",
-        "api.view_apikey",
-        "auth.view_user",
-        "auth.view_group",
-        "channels.view_arrival",
-        "channels.view_delivery",
-        "channels.view_slackinstallation",
-        "channels.view_slackuser",
-        "channels.view_slackmember",
     }
 )
 _CURATE: Final = frozenset(
@@ -113,17 +78,24 @@ _ADMINISTER: Final = frozenset(
         "auth.change_user",
     }
 )
-ROLES: Final[dict[str, frozenset[str]]] = {
-    "auditor": _READ,
-    "curator": _READ | _CURATE,
-    "admin": _READ | _CURATE | _ADMINISTER,
-}
-
 ROLE_DESCRIPTIONS: Final[dict[str, str]] = {
     "auditor": "reads everything, also the team, roles and keys; exports lists and people",
     "curator": "as an auditor; also changes and reviews facts, and answers as a person",
     "admin": "as a curator; also agents, API keys, retention, erasures and the team",
 }
+
+
+@cache
+def role_permissions() -> dict[str, frozenset[str]]:
+    """Return the permissions of each role."""
+    views = {
+        f"{model._meta.app_label}.view_{model._meta.model_name}"
+        for model in apps.get_models()
+        if model._meta.app_label in _VIEWED_APPS
+    }
+    read = _READ | views
+    curate = read | _CURATE
+    return {"auditor": read, "curator": curate, "admin": curate | _ADMINISTER}
 
 
 def admins() -> QuerySet[User]:
@@ -141,9 +113,9 @@ def create_roles(**_: Any) -> None:
         return
     rows = Permission.objects.select_related("content_type")
     known = {f"{row.content_type.app_label}.{row.codename}": row for row in rows}
-    if not known.keys() >= ROLES["admin"]:
+    if not known.keys() >= role_permissions()["admin"]:
         return  # one app was migrated, or backwards: some tables do not exist
-    groups = {group.name: group for group in Group.objects.filter(name__in=ROLES)}
-    for name, permissions in ROLES.items():
+    groups = {group.name: group for group in Group.objects.filter(name__in=role_permissions())}
+    for name, permissions in role_permissions().items():
         group = groups.get(name) or Group.objects.create(name=name)
         group.permissions.set([known[permission] for permission in sorted(permissions)])

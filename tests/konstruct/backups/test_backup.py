@@ -129,7 +129,7 @@ def test_an_edited_manifest_is_refused(tenant_a: Tenant, backup: Backup) -> None
     manifest = json.loads((made / MANIFEST).read_text())
     manifest["tenants"][0]["id"] = "../../etc"
     (made / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(CommandError, match="manifest.json does not fit: it was changed"):
+    with pytest.raises(CommandError, match=r"manifest\.json does not fit: it was changed"):
         run("restore", made, "--all", "--yes")
 
 

@@ -10,7 +10,7 @@ from konstruct.admin.memory import sessions
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Message
 from tenants.audit.models import AccessEvent
-from tenants.audit.roles import ROLES
+from tenants.audit.roles import role_permissions
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.seed_data import talk
@@ -96,7 +96,7 @@ def test_an_admin_clears_sessions_by_page_and_by_rest_and_deletes_no_items(
     with tenant_scope(program_a.tenant.id):
         add_items(program_a.agent.pk, "maria", "monday", [({"text": "Hello"}, None)])
         item = ConversationItem.objects.get()
-    codenames = [permission.split(".")[1] for permission in ROLES["admin"]]
+    codenames = [permission.split(".")[1] for permission in role_permissions()["admin"]]
     admin = browser(program_a.tenant, *codenames)
     assert admin.post(page_of("by page", "clear/")).status_code == 302
     assert admin.delete("/api/v1/sessions/by%20REST/").status_code == 204

@@ -14,7 +14,7 @@ from konstruct.urls import tenant as urlconf
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
-from tenants.audit.roles import ROLES, create_roles
+from tenants.audit.roles import create_roles, role_permissions
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Browser, Program
@@ -50,10 +50,10 @@ def person(populated_a: Program) -> Person:
 def test_every_tenant_has_the_roles(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         with tenant_scope(tenant.id):
-            for role, permissions in ROLES.items():
+            for role, permissions in role_permissions().items():
                 held = Group.objects.get(name=role).permissions.select_related("content_type")
                 assert {f"{p.content_type.app_label}.{p.codename}" for p in held} == permissions
-    assert not Group.objects.filter(name__in=ROLES).exists()
+    assert not Group.objects.filter(name__in=role_permissions()).exists()
 
 
 def test_migration_restores_the_permissions_of_a_role(tenant_a: Tenant) -> None:
@@ -62,7 +62,7 @@ def test_migration_restores_the_permissions_of_a_role(tenant_a: Tenant) -> None:
         auditor.permissions.set(Permission.objects.filter(codename="add_apikey"))
         create_roles()
         assert not auditor.permissions.filter(codename="add_apikey").exists()
-        assert auditor.permissions.count() == len(ROLES["auditor"])
+        assert auditor.permissions.count() == len(role_permissions()["auditor"])
 
 
 EVERY_ROLE = "auditor curator admin"
@@ -95,7 +95,7 @@ PAGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["auditor", "curator", "admin"])
 def test_a_role_opens_its_pages_and_no_others(
     pending_a: Program, person: Person, role: str
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_role_opens_its_pages_and_no_others(
         assert (address, opened) == (address, 200 if role in roles.split() else 403)
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ["auditor", "curator", "admin"])
 def test_role_has_exactly_its_permissions(pending_a: Program, person: Person, role: str) -> None:
     client, agent = person(role), pending_a.agent.pk
     with tenant_scope(pending_a.tenant.id):

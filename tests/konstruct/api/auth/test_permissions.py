@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.test import Client
 from django.urls import get_resolver
 
-from tenants.audit.roles import ROLES
+from tenants.audit.roles import role_permissions
 from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import V1, patterns
@@ -57,7 +57,7 @@ def test_permissions_of_the_api_match_those_of_roles_in_the_admin() -> None:
     operations = [one for view in VIEWS.values() for one in view.operations.values()]
     assert all(operation.permissions for operation in operations)
     needed = {permission for operation in operations for permission in operation.permissions}
-    assert needed - ROLES["admin"] == PERMISSIONS_WITHOUT_ROLE
+    assert needed - role_permissions()["admin"] == PERMISSIONS_WITHOUT_ROLE
 
 
 def test_options_describe_the_address_to_every_logged_in_user(seed: SeedData) -> None:
