@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 26f7b56ad35c20b60b4c40b2b44f6cd1141397c2d92cd2f66998baa9945135cc
+// Written by `make typescript` from docs/openapi.yaml, sha256 39efef669b979166803dd32f12cb713cb09cec5512dbc9389cbacca314d4f8e6
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
