@@ -14,7 +14,6 @@ from django_redis import get_redis_connection
 from kombu.exceptions import OperationalError
 
 from konstruct.celery import app
-from tenants import journal
 from tenants.outages import OUTAGES, outage_reason
 
 
@@ -70,22 +69,3 @@ def _check_store(client: Any, store: str) -> Iterator[CheckMessage]:
             hint="Set maxmemory-policy noeviction.",
             id="konstruct.W004",
         )
-
-
-@register("deployment", deploy=True)
-def check_journal(app_configs: Any, **_: Any) -> list[CheckMessage]:
-    """Check that the journal of erasures can be read."""
-    try:
-        if journal.is_enabled():
-            journal.position()
-            return []
-        reason = "ERASURE_JOURNAL is not set"
-    except journal.JournalUnavailable as error:
-        reason = str(error)
-    return [
-        Warning(
-            f"{reason}: a restored backup brings back people who were erased since then.",
-            hint="Keep a journal of erasures on another disk (docs/backup.md).",
-            id="konstruct.W005",
-        )
-    ]

@@ -13,8 +13,8 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now, Replace
 from django.utils.translation import gettext
 from django_tenants.models import DomainMixin, TenantMixin
 
+from tenants import fields
 from tenants.exceptions import InvalidTenant
-from tenants.fields import count, json_object, optional_id, optional_text, optional_time
 from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
@@ -101,70 +101,54 @@ class Tenant(TenantMixin):
         editable=False,
         help_text="Database server of its schema.",
     )
-    moving_to = models.CharField(
+    moving_to = fields.optional_char(
         max_length=32,
-        default="",
-        db_default="",
         editable=False,
         help_text="Database server that it is being moved to. It is not served during the move.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    migrated_to = models.CharField(
+    migrated_to = fields.optional_char(
         max_length=33,
-        default="",
-        db_default="",
         editable=False,
         help_text="State of its schema after the last migration.",
     )
-    migrated_at = models.DateTimeField(
-        null=True, editable=False, help_text="Time of the last migration."
-    )
-    provisioning_error = models.TextField(
-        default="",
-        db_default="",
+    migrated_at = fields.optional_time(editable=False, help_text="Time of the last migration.")
+    provisioning_error = fields.optional_text(
         editable=False,
         help_text="Error of the last attempt to create or migrate its schema.",
     )
-    provisioning_failed_at = models.DateTimeField(
-        null=True, editable=False, help_text="Time of this error."
-    )
-    migration_asked_at = models.DateTimeField(
-        null=True,
+    provisioning_failed_at = fields.optional_time(editable=False, help_text="Time of this error.")
+    migration_asked_at = fields.optional_time(
         editable=False,
         help_text="When an operator requested to create or migrate its schema. Empty: no request "
         "is pending.",
     )
 
-    deletion_asked_at = models.DateTimeField(
-        null=True,
+    deletion_asked_at = fields.optional_time(
         editable=False,
         help_text="When an operator requested its deletion. Empty: no request.",
     )
-    delete_at = models.DateTimeField(
-        null=True,
+    delete_at = fields.optional_time(
         editable=False,
         help_text="When it will be deleted for good, unless it is restored before. Set by the "
         "owner worker.",
     )
-    state_before = models.CharField(
+    state_before = fields.optional_char(
         max_length=12,
-        default="",
-        db_default="",
         editable=False,
         help_text="State to return to when its deletion is cancelled or its backup is restored. "
         "Empty: neither is in progress.",
     )
-    backed_up_at = models.DateTimeField(
-        null=True,
+    backed_up_at = fields.optional_time(
         editable=False,
         help_text="Time of its last backup. Empty: none.",
     )
 
-    quotas = json_object(
+    quotas = fields.json_object(
         editable=False,
         help_text="Limits by quota: soft, hard or both. Empty: unlimited.",
     )
-    usage = json_object(
+    usage = fields.json_object(
         editable=False,
         help_text="Usage at the last measurement, and the limits that were reached.",
     )
@@ -329,7 +313,7 @@ class OperatorEvent(models.Model):
     address = models.GenericIPAddressField(
         null=True, blank=True, help_text="IP address of the client."
     )
-    detail = json_object(
+    detail = fields.json_object(
         blank=True, help_text="Parameters; for a change, the values before and after."
     )
 
@@ -384,19 +368,21 @@ class JobQuerySet(models.QuerySet[Any]):
 class JobColumns(models.Model):
     """The due time, the attempts and the last error of a job. No personal data."""
 
-    attempts = count(help_text="Number of attempts.")
-    begun_at = optional_time(
+    attempts = fields.count(help_text="Number of attempts.")
+    begun_at = fields.optional_time(
         help_text="Start of the current attempt. Empty: no attempt is running."
     )
-    error_code = optional_text(help_text="Code of the last error.")
-    last_error = optional_text(help_text="Text of the last error.")
+    error_code = fields.optional_text(help_text="Code of the last error.")
+    last_error = fields.optional_text(help_text="Text of the last error.")
     due_at = models.DateTimeField(db_default=Now(), help_text="Earliest time of the next attempt.")
-    sweep_at = optional_time(
+    sweep_at = fields.optional_time(
         db_default=Now(),
         help_text="Earliest time at which a worker may claim it. Empty: it waits for a person.",
     )
-    failed_at = optional_time(help_text="When it failed for good. Empty: it is still retried.")
-    held_for = optional_text(
+    failed_at = fields.optional_time(
+        help_text="When it failed for good. Empty: it is still retried."
+    )
+    held_for = fields.optional_text(
         help_text="Why it waits, such as for a person. Empty: it does not wait."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was enqueued.")
@@ -417,13 +403,13 @@ class Job(JobColumns):
     kind = models.TextField(help_text="Kind of the job: reply …")
     key = models.UUIDField(help_text="Id of the job's object: for most kinds, a message.")
 
-    worker = optional_id(help_text="Worker process that leases it.")
-    lease = count(help_text="Number of leases, the fencing token of the current one.")
-    leased_until = optional_time(
+    worker = fields.optional_id(help_text="Worker process that leases it.")
+    lease = fields.count(help_text="Number of leases, the fencing token of the current one.")
+    leased_until = fields.optional_time(
         help_text="End of the lease. Another worker may then lease the job."
     )
-    lane = optional_id(help_text="At most one job of a lane is leased at a time.")
-    traceparent = optional_text(help_text="The span that enqueued it, in W3C format.")
+    lane = fields.optional_id(help_text="At most one job of a lane is leased at a time.")
+    traceparent = fields.optional_text(help_text="The span that enqueued it, in W3C format.")
 
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)

@@ -3,7 +3,7 @@
 import errno
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
-from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups import files
 from tenants import journal, postgres_tools
@@ -38,12 +37,7 @@ class Backup:
     """Tenants that could not be backed up, with the reason."""
 
 
-def back_up(
-    directory: Path,
-    tenants: Sequence[Tenant],
-    *,
-    report: Callable[[str], object] = logger.debug,
-) -> Backup:
+def back_up(directory: Path, tenants: Sequence[Tenant]) -> Backup:
     """Make a backup in a new folder. A tenant that fails does not stop the others.
 
     Each tenant is consistent, with its jobs, at one time. The times of two tenants differ.
@@ -51,7 +45,6 @@ def back_up(
     Args:
         directory: where the folder is made.
         tenants: tenants that have a schema.
-        report: called with a line for each finished tenant.
 
     Raises:
         BackupFailed: the disk is full, or no tenant could be backed up. Nothing is left.
@@ -65,21 +58,14 @@ def back_up(
             "journal": journal.position(),
             "keeps_journal": journal.is_enabled(),
         }
-        for number, tenant in enumerate(tenants, 1):
+        for tenant in tenants:
             try:
                 entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
-            except (
-                postgres_tools.ToolFailed,
-                DatabaseError,
-                KonstructError,
-                Tenant.DoesNotExist,
-            ) as error:
+            except (DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
                 if (reason := _clean_up_failure(tenant, folder, error)) is not None:
                     failed[tenant.slug] = reason
                 continue
             manifest["tenants"].append(entry)
-            size = filesizeformat((folder / files.dump_name(tenant.pk)).stat().st_size)
-            report(f"[{number}/{len(tenants)}] {tenant.slug}: {size}")
         if failed and not manifest["tenants"]:
             raise files.BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
     with public_scope():

@@ -325,12 +325,16 @@ class Migration(migrations.Migration):
                 (
                     "migrated_at",
                     models.DateTimeField(
-                        editable=False, help_text="Time of the last migration.", null=True
+                        blank=True,
+                        editable=False,
+                        help_text="Time of the last migration.",
+                        null=True,
                     ),
                 ),
                 (
                     "migrated_to",
                     models.CharField(
+                        blank=True,
                         db_default="",
                         default="",
                         editable=False,
@@ -341,6 +345,7 @@ class Migration(migrations.Migration):
                 (
                     "provisioning_error",
                     models.TextField(
+                        blank=True,
                         db_default="",
                         default="",
                         editable=False,
@@ -350,12 +355,13 @@ class Migration(migrations.Migration):
                 (
                     "provisioning_failed_at",
                     models.DateTimeField(
-                        editable=False, help_text="Time of this error.", null=True
+                        blank=True, editable=False, help_text="Time of this error.", null=True
                     ),
                 ),
                 (
                     "migration_asked_at",
                     models.DateTimeField(
+                        blank=True,
                         editable=False,
                         help_text="When an operator requested to create or migrate its schema. Empty: no request is pending.",
                         null=True,
@@ -373,6 +379,7 @@ class Migration(migrations.Migration):
                 (
                     "moving_to",
                     models.CharField(
+                        blank=True,
                         db_default="",
                         default="",
                         editable=False,
@@ -383,6 +390,7 @@ class Migration(migrations.Migration):
                 (
                     "deletion_asked_at",
                     models.DateTimeField(
+                        blank=True,
                         editable=False,
                         help_text="When an operator requested its deletion. Empty: no request.",
                         null=True,
@@ -391,6 +399,7 @@ class Migration(migrations.Migration):
                 (
                     "delete_at",
                     models.DateTimeField(
+                        blank=True,
                         editable=False,
                         help_text="When it will be deleted for good, unless it is restored before. Set by the owner worker.",
                         null=True,
@@ -399,6 +408,7 @@ class Migration(migrations.Migration):
                 (
                     "state_before",
                     models.CharField(
+                        blank=True,
                         db_default="",
                         default="",
                         editable=False,
@@ -409,6 +419,7 @@ class Migration(migrations.Migration):
                 (
                     "backed_up_at",
                     models.DateTimeField(
+                        blank=True,
                         editable=False,
                         help_text="Time of its last backup. Empty: none.",
                         null=True,

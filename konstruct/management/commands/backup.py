@@ -54,13 +54,7 @@ class Command(KonstructCommand):
             raise UsageError("--keep-days must be at least 1")
         os.umask(0o077)
         started = time.monotonic()
-        # A terminal shows each tenant; a mail of cron has one line.
-        shows_tenants = options["verbosity"] > 1 or self.stdout.isatty()
-        backup = back_up(
-            options["directory"],
-            list(tenants.order_by("slug")),
-            report=self.stdout.write if shows_tenants else lambda line: None,
-        )
+        backup = back_up(options["directory"], list(tenants.order_by("slug")))
         record_command(self.name, "create", "backup", folder=backup.path.name, failed=backup.failed)
         self.stdout.write(
             f"{backup.path}: {len(backup.tenants)} tenants, {filesizeformat(backup.bytes)},"

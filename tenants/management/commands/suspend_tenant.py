@@ -24,13 +24,8 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["slug"])
+        change, action = provisioning.suspend_tenant, "suspend"
         if options["resume"]:
-            change_tenant(
-                tenant, provisioning.resume_tenant, partial(record_command, self.name, "resume")
-            )
-            self.stdout.write(f"resumed tenant {tenant.slug}: it is served again")
-        else:
-            change_tenant(
-                tenant, provisioning.suspend_tenant, partial(record_command, self.name, "suspend")
-            )
-            self.stdout.write(f"suspended tenant {tenant.slug}: --resume serves it again")
+            change, action = provisioning.resume_tenant, "resume"
+        change_tenant(tenant, change, partial(record_command, self.name, action))
+        self.stdout.write(f"tenant {tenant.slug} is {tenant.state}")

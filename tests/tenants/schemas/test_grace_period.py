@@ -84,11 +84,11 @@ def test_a_deletion_is_cancelled_once(tenant_a: Tenant) -> None:
 def test_commands_suspend_and_resume(tenant_a: Tenant) -> None:
     with pytest.raises(CommandError, match="is not suspended"):
         suspend("--resume")
-    assert "suspended tenant tenant-a" in suspend()
+    assert "tenant tenant-a is suspended" in suspend()
     with pytest.raises(CommandError, match="is not active"):
         suspend()
     assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
-    assert "is served again" in suspend("--resume")
+    assert "tenant tenant-a is active" in suspend("--resume")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
     done = OperatorEvent.objects.filter(subject_id=str(tenant_a.pk)).order_by("id")
     assert [event.action for event in done] == ["suspend", "resume"]
