@@ -15,8 +15,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.lists import LONG_IDS, BoundedPaginator, UserFilter, id_column, person
-from konstruct.admin.pages import as_uuid, show_outcome
+from konstruct.admin import pages
 from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import ApiKey
@@ -24,10 +23,9 @@ from konstruct.orchestrator.models import Agent
 from memory.browse.people import displayed_names
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
-from tenants.admin.columns import EventColumns
+from tenants import transaction
+from tenants.admin import recorded_admin as base
 from tenants.admin.exports import list_title, page_sources
-from tenants.admin.list_tools import EXPORT_ROUTE, UNREADABLE_FIELDS, ListToolsAdmin, is_readable
-from tenants.admin.recorded_admin import DeclaredChangeList
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, ListExport, about_people
@@ -55,7 +53,7 @@ def author_name(address: str) -> str:
     rows: QuerySet[Any] | None = None
     if kind == AuthorKind.PERSON and key.isdigit():
         rows = get_user_model()._default_manager.filter(pk=key).values_list("username", flat=True)
-    elif kind == AuthorKind.PROGRAM and as_uuid(key):
+    elif kind == AuthorKind.PROGRAM and pages.as_uuid(key):
         rows = ApiKey.objects.filter(pk=key).values_list("name", flat=True)
     return (rows is not None and rows.first()) or address
 
@@ -132,11 +130,11 @@ def newest_name() -> Subquery:
     return Subquery(names.order_by("-first_seen", "name").values("name")[:1])
 
 
-class AuditedAdmin(ListToolsAdmin):
+class AuditedAdmin(base.ListToolsAdmin):
     """The pages of a model. The access log keeps every request."""
 
     log_list = "audit_accessevent"
-    paginator = BoundedPaginator
+    paginator = pages.BoundedPaginator
     show_full_result_count = False
     # Rendering rows takes most of the time of a list: 2 ms each.
     list_per_page = 25
@@ -145,14 +143,20 @@ class AuditedAdmin(ListToolsAdmin):
         """Show the form, or the reason why a service or a quota refuses it."""
         if request.method != "POST":
             return super().changeform_view(request, *args, **kwargs)
-        with show_outcome(request):
+        with pages.show_outcome(request):
             return super().changeform_view(request, *args, **kwargs)
         return redirect(request.path)
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        """Delete a row, or show the reason why a service refuses it."""
+        with pages.show_outcome(request), transaction.atomic():
+            return super().delete_view(request, object_id, *args)
+        return redirect(pages.model_page(self.model, "change"), object_id)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Leave out vectors, and add `person_name`, the newest name of the user of a row."""
         columns = self.opts.concrete_fields
-        unreadable = [field.name for field in columns if isinstance(field, UNREADABLE_FIELDS)]
+        unreadable = [field.name for field in columns if isinstance(field, base.UNREADABLE_FIELDS)]
         rows: QuerySet[Any] = super().get_queryset(request).defer(*unreadable)
         if not any(field.name == "user_id" for field in columns):
             return rows
@@ -172,7 +176,10 @@ class AuditedAdmin(ListToolsAdmin):
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""
         first, *others = super().get_list_display(request)
-        return (first, *(id_column(column) if column in LONG_IDS else column for column in others))
+        return (
+            first,
+            *(pages.id_column(column) if column in pages.LONG_IDS else column for column in others),
+        )
 
     def export_columns(self, request: HttpRequest) -> dict[str, Any]:
         """Return the columns of an export, with the name that the list shows for a user's id."""
@@ -211,11 +218,11 @@ class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
         """
         fields = self.fields
         if fields is None:
-            columns = {f.attname: f.name for f in self.opts.concrete_fields if is_readable(f)}
+            columns = {f.attname: f.name for f in self.opts.concrete_fields if base.is_readable(f)}
             names = [getattr(column, "__name__", column) for column in self.list_display]
             shown = [columns.get(name, name) for name in names if name != "__str__"]
             fields = list(dict.fromkeys([*shown, *columns.values()]))
-        return [person if obj and name == "user_id" else name for name in fields]
+        return [pages.person if obj and name == "user_id" else name for name in fields]
 
 
 class AgentNameAdmin(AuditedAdmin):
@@ -283,7 +290,7 @@ class PageList(AgentRowsAdmin):
         at, name, export = f"{cls.list_name}/", cls.list_name, f"{cls.list_name}_export"
         tenant_site.page(at, name=name, permission=cls.permission)(shown.changelist_view)
         serve_export = tenant_site.post_page(
-            f"{at}{EXPORT_ROUTE}", name=export, permission=cls.permission
+            f"{at}{base.EXPORT_ROUTE}", name=export, permission=cls.permission
         )
         serve_export(shown.export_view)
 
@@ -299,15 +306,19 @@ class PageList(AgentRowsAdmin):
         """Return the address of the page of a row."""
         raise NotImplementedError
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeclaredChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[base.DeclaredChangeList]:
         url_for_result = staticmethod(self.row_url)
-        return type("PageChangeList", (DeclaredChangeList,), {"url_for_result": url_for_result})
+        return type(
+            "PageChangeList",
+            (base.DeclaredChangeList,),
+            {"url_for_result": url_for_result},
+        )
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(self.permission)
 
 
-class UserOfLogFilter(UserFilter):
+class UserOfLogFilter(pages.UserFilter):
     """The activity on one user's memory; links name the user."""
 
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -316,14 +327,14 @@ class UserOfLogFilter(UserFilter):
 
 
 @admin.register(AccessEvent, site=tenant_site)
-class AccessEventAdmin(EventColumns, AgentRowsAdmin):
+class AccessEventAdmin(base.EventColumns, AgentRowsAdmin):
     """Actions and refusals, with the values before and after, the address and the time.
 
     An entry has pseudonyms. Pages and exports show the people whose rows exist.
     """
 
     list_display = (
-        *("created_at", "actor", "what", "subject_label", "user_id", "people_count", "changed"),
+        *("created_at", "actor", "action", "subject_label", "user_id", "people_count", "changed"),
         "address",
     )
     list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
@@ -333,7 +344,7 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
     )
     fields = (
         *("created_at", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
-        *("subject_id", "agent", "user_id", "people_count", "shown_people", "changes", "asked"),
+        *("subject_id", "agent", "user_id", "people_count", "shown_people", "detail"),
         "request_id",
     )
 

@@ -1,8 +1,7 @@
-"""Today, the home of a tenant's admin: what waits, first steps, and five charts of the activity."""
+"""Today, the home of a tenant's admin: what waits, and five charts of the activity."""
 
 import json
 import math
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,20 +16,11 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
 from konstruct.admin.menu import waiting_counts, waiting_lists
-from konstruct.api.models import ApiKey
-from konstruct.channels.notifications import has_recipients
-from konstruct.orchestrator.activity import (
-    Activity,
-    Day,
-    activity,
-    recount,
-    share_of_unknown_languages,
-)
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator import activity
 from konstruct.templatetags.texts import language_names
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import format_number
+from tenants.admin.recorded_admin import format_number
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 
@@ -40,7 +30,7 @@ DEFAULT_DAYS: Final = 30
 # A day between days without a value is a point.
 LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
 
-ReadValue = Callable[[Day], Any]
+ReadValue = Callable[[activity.Day], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class Chart:
 
 
 def _percentile_seconds(fraction: float) -> ReadValue:
-    def read(day: Day) -> float | None:
+    def read(day: activity.Day) -> float | None:
         seconds = day.percentile(fraction)
         return None if seconds is None else round(seconds, 2)
 
@@ -62,10 +52,7 @@ def _percentile_seconds(fraction: float) -> ReadValue:
 
 
 CHARTS: Final = (
-    Chart(
-        _("Messages"),
-        ((_("Messages"), attrgetter("messages"), "primary-600"),),
-    ),
+    Chart(_("Messages"), ((_("Messages"), attrgetter("messages"), "primary-600"),)),
     Chart(
         _("Replies by source"),
         (
@@ -75,10 +62,7 @@ CHARTS: Final = (
             (_("From nothing"), attrgetter("from_nothing"), "orange-400"),
         ),
     ),
-    Chart(
-        _("Escalations"),
-        ((_("Escalations"), attrgetter("escalations"), "orange-600"),),
-    ),
+    Chart(_("Escalations"), ((_("Escalations"), attrgetter("escalations"), "orange-600"),)),
     Chart(
         _("Reply time"),
         (
@@ -111,7 +95,7 @@ def _range(days: int) -> dict[str, Any]:
     return {"first": today - timedelta(days=days - 1), "last": today}
 
 
-def _chart_context(chart: Chart, period: Activity) -> dict[str, Any]:
+def _chart_context(chart: Chart, period: activity.Activity) -> dict[str, Any]:
     datasets = [
         {
             "label": str(name),
@@ -158,13 +142,13 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         with transaction.atomic():
             log_access(request, Action.EDIT, "dashboard", days=days)
-            recount(**_range(days))
+            activity.recount(**_range(days))
         return redirect(reverse("admin:activity", query={"days": days}))
     log_access(request, Action.VIEW, "dashboard", days=days)
     columns = [(*series, chart.unit) for chart in CHARTS for series in chart.series]
     rows = [
         (day, [_format_number(value(numbers), unit) for _, value, _, unit in columns])
-        for day, numbers in reversed(list(activity(**_range(days)).days.items()))
+        for day, numbers in reversed(list(activity.activity(**_range(days)).days.items()))
     ]
     return tenant_site.render(
         request,
@@ -175,39 +159,6 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
         days=days,
         is_fullwidth=1,
     )
-
-
-ADD_RECIPIENT: Final = "outbox.add_subscription"
-
-
-def first_steps(request: HttpRequest) -> dict[str, Any]:
-    """Return the state of a new tenant for first_steps.html; empty once it has a message.
-
-    It is empty for a user who may not read messages and agents, too.
-    """
-    may_read = request.user.has_perms(("memory.view_message", "orchestrator.view_agent"))
-    if not may_read or Message.objects.exists():
-        return {}
-    # Of several keys, one that was used.
-    last_used = list(ApiKey.objects.valid().order_by("last_used_at").values("last_used_at")[:1])
-    agent = Agent.objects.order_by("created_at").values_list("name", flat=True).first()
-    address = request.build_absolute_uri(f"{reverse('message-list')}?wait=30")
-    body = {
-        "agent": agent or "AGENT",
-        "user_id": "maria",
-        "thread_id": "first",
-        "content": "Hello!",
-    }
-    command = (
-        f'KEY="ks_..."\ncurl -s {shlex.quote(address)} -H "Authorization: Bearer $KEY" \\\n'
-        f"  -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
-    )
-    return {
-        "has_agent": agent is not None,
-        "has_key": bool(last_used),
-        "has_used_key": any(key["last_used_at"] for key in last_used),
-        "command": command,
-    }
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -226,18 +177,15 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "title": gettext("Today"),
         "sees_work": bool(counts),
         "waiting": waiting_lists(request),
-        "lacks_recipients": "orchestrator.escalation" in counts
-        and request.user.has_perm(ADD_RECIPIENT)
-        and not has_recipients(),
     }
     if not request.user.has_perm(READ):
         return today
-    if steps := first_steps(request):
-        return {**today, "first_steps": steps}
+    if not Message.objects.exists():
+        return today
     days = chosen_days(request)
-    period = activity(**_range(days))
+    period = activity.activity(**_range(days))
     cost = period.total.cost
-    unknown_share, unknown = share_of_unknown_languages()
+    unknown_share, unknown = activity.share_of_unknown_languages()
     return {
         **today,
         "charts": [_chart_context(chart, period) for chart in CHARTS],

@@ -1,27 +1,43 @@
-"""Parts of pages: parameters of addresses, people, forms, and messages about results."""
+"""Parts of pages and lists: addresses, people, forms, filters, texts, and the middleware."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from functools import cache
 from typing import Any, Final
+from urllib.parse import unquote
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import number_format
+from django.utils.functional import cached_property
+from django.utils.html import conditional_escape, format_html
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.timezone import is_aware
 from django.utils.translation import gettext, gettext_lazy as _
+from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.lists import agent_names
 from konstruct.api.models import valid_id
 from konstruct.orchestrator.identities.channel_identities import find_people
-from memory.arguments import id_argument
+from konstruct.orchestrator.models import Agent
+from memory.arguments import id_argument, time_zones
 from memory.browse.people import displayed_names
 from memory.exceptions import InvalidArgument
+from tenants.admin.recorded_admin import ChoiceFilter
+from tenants.context import statement_timeout
 from tenants.exceptions import KonstructError
 
 
@@ -169,3 +185,214 @@ def show_outcome(
     else:
         if success:
             messages.success(request, success)
+
+
+# A script sets it to the time zone of the browser.
+COOKIE: Final = "time_zone"
+# Pages read by index; a statement that takes longer is a mistake or an attack.
+PAGE_STATEMENT_SECONDS: Final = 5
+
+
+class AdminMiddleware:
+    """Shows times in the browser's time zone, and has Postgres cancel slow statements of pages.
+
+    Forms that are sent may take longer.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not request.path.startswith("/admin/"):
+            return self.get_response(request)
+        name = unquote(request.COOKIES.get(COOKIE, ""))
+        zone = ZoneInfo(name) if name in time_zones() else None
+        is_form = request.method == "POST"
+        limit = nullcontext() if is_form else statement_timeout(PAGE_STATEMENT_SECONDS)
+        with timezone.override(zone), limit:
+            return self.get_response(request)
+
+
+class AtLeast(int):
+    """A number where counting stopped."""
+
+    def __str__(self) -> str:
+        return f"{number_format(int(self), force_grouping=True)}+"
+
+
+class BoundedPaginator(Paginator):
+    """Counts at most 10,000 rows, because counting a million takes long. Filters reach the rest."""
+
+    max_count = 10_000
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if not isinstance(rows, QuerySet):
+            return len(rows)
+        count = rows.order_by().values("pk")[: self.max_count + 1].count()
+        return AtLeast(self.max_count) if count > self.max_count else count
+
+
+def agent_names() -> dict[UUID, str]:
+    """Every agent's name."""
+    return dict(Agent.objects.values_list("pk", "name"))
+
+
+class AgentFilter(ChoiceFilter):
+    """Rows of one agent."""
+
+    title = _("agent")
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(pk), name) for pk, name in agent_names().items()]
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(agent_id=value)
+
+
+class UserFilter(admin.SimpleListFilter):
+    """Rows of one user. Links name the user, because a list of all users would be too long."""
+
+    title = _("user")
+    parameter_name = "user"
+
+    def has_output(self) -> bool:
+        return self.value() is not None
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        user_id = request.GET.get("user", "")
+        return [(user_id, user_id[:40])] if user_id else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        user_id = self.value()
+        return queryset if user_id is None else self.rows_of(user_id.replace("\0", ""), queryset)
+
+    def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of a user. All agents are named, because indexes begin with the agent."""
+        return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
+
+
+def model_page(model: Model | type[Model], page: str) -> str:
+    """Return the name of a page of a model, such as "change" or "changelist", for `reverse`."""
+    return f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
+
+
+def link(text: str, page: str, *arguments: Any, **parts: Any) -> SafeString:
+    """Return a link to a page of the admin, for a column or a field.
+
+    Args:
+        text: the words of the link.
+        page: the name of the page.
+        arguments: arguments of its address.
+        parts: `query` and `fragment` of its address.
+    """
+    address = reverse(f"admin:{page}", args=arguments, **parts)
+    return format_html('<a class="k-link" href="{}">{}</a>', address, text)
+
+
+# Columns with ids that others have given, of any length, or with UUIDs.
+LONG_IDS: Final = {
+    "user_id": _("User"),
+    "thread_id": _("Thread"),
+    "message_id": _("Message"),
+    "memory_id": _("Memory"),
+    "subject_id": _("Id of the subject"),
+}
+
+
+def id_html(value: Any) -> SafeString | str:
+    """Return an id for a list, which cuts a long one."""
+    return format_html('<bdi class="k-id" title="{0}">{0}</bdi>', value) if value else "-"
+
+
+def column(name: str, description: Any, **options: Any) -> Any:
+    """Return a column of a list for an annotation; the options are those of `display`."""
+
+    @display(description=description, **options)
+    def value(row: Any) -> Any:
+        return getattr(row, name)
+
+    value.__name__ = name
+    return value
+
+
+@cache
+def id_column(name: str) -> Callable[[Any], SafeString | str]:
+    """Return a column of a list for a field with ids."""
+
+    @display(description=LONG_IDS[name], ordering=name)
+    def column(row: Any) -> SafeString | str:
+        value = id_html(getattr(row, name))
+        known = getattr(row, "person_name", "") if name == "user_id" else ""
+        return format_html("<bdi>{}</bdi> {}", known, value) if known else value
+
+    column.__name__ = name
+    typed: Callable[[Any], SafeString | str] = column
+    return typed
+
+
+@display(description=LONG_IDS["user_id"])
+def person(row: Any) -> str:
+    """The name and the whole id of a row's user."""
+    return f"{row.person_name} ({row.user_id})" if row.person_name else row.user_id or "-"
+
+
+@display(description=_("Content"))
+def shortened(row: Any) -> str:
+    """The beginning of a text, for lists."""
+    return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"
+
+
+# An export has the column as a whole.
+shortened.__name__ = "content"
+
+
+# Comparing takes up to the cube of this number, a tenth of a second. Longer texts between the
+# common beginning and end are shown as replaced.
+MAX_WORDS = 250
+_PARTS = re.compile(r"\s++|\w++|[^\w\s]")
+
+
+def mark_difference(old: str, new: str) -> SafeString:
+    """Return the new text with marked additions, and the removed text."""
+    before, after = _PARTS.findall(old), _PARTS.findall(new)
+    begin = _count_common_parts(before, after)
+    end = _count_common_parts(before[begin:][::-1], after[begin:][::-1])
+    opening, closing = after[:begin], after[len(after) - end :]
+    before, after = before[begin : len(before) - end], after[begin : len(after) - end]
+    if len(before) > MAX_WORDS or len(after) > MAX_WORDS:
+        before, after = ["".join(before)], ["".join(after)]
+    parts: list[str] = [conditional_escape("".join(opening))]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, i, j, k, n in matcher.get_opcodes():
+        if kind == "equal":
+            parts.append(conditional_escape("".join(after[k:n])))
+            continue
+        if j > i:
+            parts.append(format_html("<del>{}</del>", "".join(before[i:j])))
+        if n > k:
+            parts.append(format_html("<ins>{}</ins>", "".join(after[k:n])))
+    parts.append(conditional_escape("".join(closing)))
+    return mark_safe("".join(parts))  # noqa: S308  (each part is escaped)
+
+
+def _count_common_parts(before: Sequence[str], after: Sequence[str]) -> int:
+    """Return the number of equal parts at the beginning of two texts."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((n for n, (old, new) in pairs if old != new), min(len(before), len(after)))
+
+
+def marked_spans(text: str, spans: Iterable[tuple[int, int]]) -> SafeString:
+    """Return a text as HTML with these spans marked."""
+    parts, position = [], 0
+    for start, end in sorted(spans):
+        start = max(start, position)
+        if start < end and start < len(text):
+            parts += [
+                conditional_escape(text[position:start]),
+                format_html("<mark>{}</mark>", text[start:end]),
+            ]
+            position = end
+    return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
-from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -23,7 +22,6 @@ from slack_sdk.models.blocks import Block, ButtonElement, PlainTextObject, Secti
 
 from konstruct.channels.delivery.adapter import PostMark
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
-from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.adapter import SlackAdapter, metadata_of, token_of_workspace
 from konstruct.channels.slack.escalation_answers import ANSWER
 from konstruct.channels.slack.mrkdwn import escape
@@ -103,22 +101,6 @@ class Content:
 def one_line(text: str) -> str:
     """Return text without line breaks and other characters that are not shown."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def has_recipients() -> bool:
-    """Return whether a reachable recipient is notified of escalations in the current tenant.
-
-    Mail is reachable if it is configured, a Slack channel if its workspace is connected.
-    """
-    wanted = Q(types=[]) | Q(types__contains=[EventType.ESCALATION_OPENED])
-    recipients = Subscription.objects.filter(wanted, is_active=True).exclude(target=Target.WEBHOOK)
-    workspaces = set(SlackInstallation.objects.connected().values_list("workspace", flat=True))
-    return any(
-        recipient.workspace in workspaces
-        if recipient.target == Target.SLACK
-        else is_mail_configured() and _addresses(recipient)
-        for recipient in recipients
-    )
 
 
 def send_open(recipient: Subscription) -> None:

@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "konstruct.admin.middleware.AdminMiddleware",
+    "konstruct.admin.pages.AdminMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "konstruct.api.http.middleware.ApiKeyTenantMiddleware",
 ]

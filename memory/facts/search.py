@@ -1,9 +1,8 @@
 """Searches facts by their fields and by distance to a vector."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -19,22 +18,7 @@ from memory.models.attributes import metadata_values
 from memory.models.conversations import PromptSource, RecallEvent
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
-from tenants.context import current_tenant_id, fetch_all
-
-# Number of the last replies to a person whose prompts are searched for facts.
-MAX_REPLIES_SEARCHED: Final = 500
-_USES: Final = """
-    SELECT fact.id, count(*),
-           (array_agg(event.reply_id ORDER BY event.created_at DESC))[1], max(event.created_at)
-    FROM unnest(%(users)s::text[]) AS person (id)
-    CROSS JOIN LATERAL (
-        SELECT reply_id, created_at, sources FROM memory_recallevent
-        WHERE user_id = person.id AND created_at < %(before)s::timestamptz
-        ORDER BY created_at DESC LIMIT %(most)s
-    ) AS event
-    JOIN unnest(%(facts)s::uuid[]) AS fact (id) ON fact.id = ANY(event.sources)
-    GROUP BY 1
-"""
+from tenants.context import current_tenant_id
 
 
 def tenant_of_entry(entry: MemoryEntry) -> UUID | str:
@@ -136,36 +120,6 @@ def nearest_rows(
         if len(near) == candidates:
             rows = rows.filter(memory_id__in=near)
     return [*rows.nearest(vector)[:limit]]
-
-
-@dataclass(frozen=True, slots=True)
-class FactUses:
-    """The replies of a person with a fact in their prompt."""
-
-    count: int
-    """Among the last MAX_REPLIES_SEARCHED of each id of the person."""
-    last_reply_id: UUID | None
-    last_at: datetime
-
-
-def fact_uses(
-    memory_ids: Collection[UUID], user_ids: Sequence[str], *, before: datetime | None = None
-) -> dict[UUID, FactUses]:
-    """Return the uses of facts in the last replies to a person, by the facts' ids.
-
-    Args:
-        memory_ids: the facts.
-        user_ids: the ids of the person.
-        before: only replies before this moment.
-    """
-    values = {
-        "facts": list(memory_ids),
-        "users": list(user_ids),
-        "before": before or "infinity",
-        "most": MAX_REPLIES_SEARCHED,
-    }
-    rows = fetch_all(_USES, values) if memory_ids else []
-    return {memory_id: FactUses(*uses) for memory_id, *uses in rows}
 
 
 def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:

@@ -6,7 +6,6 @@ The holder of an operator's link becomes the first admin of a tenant.
 
 import logging
 import math
-from smtplib import SMTPException
 from typing import Any
 
 from celery import current_app
@@ -19,7 +18,6 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetView
 from django.core import signing
-from django.core.mail import EmailMessage
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -183,27 +181,6 @@ def password_link(request: HttpRequest, user: User) -> str:
     key = urlsafe_base64_encode(force_bytes(user.pk))
     names = [key, default_token_generator.make_token(user)]
     return request.build_absolute_uri(reverse("admin:password_reset_confirm", args=names))
-
-
-def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
-    """Mail an invitation, and show the result as a message; return the error or "".
-
-    Do not call it in a transaction.
-    """
-    problem = "" if settings.EMAIL_HOST else gettext("this deployment has no mail server")
-    subject = gettext("An invitation to Konstruct")
-    try:
-        if not problem:
-            EmailMessage(subject, text, settings.EMAIL_FROM, [email]).send()
-    except (SMTPException, OSError, ValueError) as error:
-        name = type(error).__name__
-        logger.warning("A mail could not be sent: %s", name)
-        problem = gettext("the mail server did not take it (%(name)s)") % {"name": name}
-    if problem:
-        sentence = gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
-        return sentence % {"problem": problem}
-    messages.success(request, gettext("The invitation is sent to %(email)s.") % {"email": email})
-    return ""
 
 
 SALT = "konstruct.first-admin"

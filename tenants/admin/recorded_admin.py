@@ -1,26 +1,39 @@
-"""The base of a model's pages in both admins. It records what they show and change."""
+"""The base of a model's pages in both admins: records, a range of dates, export, and columns."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime, time as clock, timedelta
+from decimal import Decimal
+from html import unescape
+from typing import Any, ClassVar, Final
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import lookup_field
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
 from django.db import DataError
-from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db.models import DateTimeField, GeneratedField, Model, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.formats import date_format, number_format
+from django.utils.html import strip_tags
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
+from pgvector.django import BitField, VectorField
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 
 from tenants import transaction
+from tenants.admin.exports import export_response, list_url, may_export, request_export
 from tenants.admin.sites import ExtraContext
-from tenants.audit.changes import NO_STATE, RowState, row_state
+from tenants.audit.changes import NO_STATE, RowState, is_secret, row_state
 from tenants.context import execute
 
 # Permissions that Django creates for each model.
@@ -32,20 +45,15 @@ _OF_A_MODEL: Final = {
 }
 
 
-def permission_name(permission: Permission) -> str:
-    """Return the text of a permission, such as "Can view messages"."""
-    action, _separator, model_name = permission.codename.partition("_")
-    model = permission.content_type.model_class()
-    if model is not None and model_name == model._meta.model_name and action in _OF_A_MODEL:
-        return str(_OF_A_MODEL[action]) % {"models": model._meta.verbose_name_plural}
-    return gettext(permission.name)
-
-
 class PermissionsField(forms.ModelMultipleChoiceField):
-    """Permissions of a person or of a role."""
+    """Permissions of a person or of a role, in the language of the reader."""
 
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.content_type} | {permission_name(obj)}"
+        action, _separator, model_name = obj.codename.partition("_")
+        model, name = obj.content_type.model_class(), gettext(obj.name)
+        if model and model_name == model._meta.model_name and action in _OF_A_MODEL:
+            name = _OF_A_MODEL[action] % {"models": model._meta.verbose_name_plural}
+        return f"{obj.content_type} | {name}"
 
 
 class DeclaredChangeList(ChangeList):
@@ -185,6 +193,10 @@ class RecordedAdmin(ModelAdmin):
         for obj in queryset:
             self.record(request, "delete", obj, before=self.state_of(obj))
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the rows alone: what is deleted with them needs no further permission."""
+        return [str(row) for row in objs], {}, set(), []
+
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Delete each row as its form does, which calls a service in some subclasses."""
         for obj in queryset:
@@ -197,14 +209,6 @@ class RecordedAdmin(ModelAdmin):
         if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
             self.record(request, "view", shown)
         return response
-
-
-class RecordedGroupAdmin(GroupAdmin):
-    """Django's pages of groups. List it before RecordedAdmin among the base classes."""
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the groups alone: the rows of their permissions have no names for people."""
-        return [str(group) for group in objs], {}, set(), []
 
 
 class RecordedPeopleAdmin(UserAdmin):
@@ -224,3 +228,301 @@ class RecordedPeopleAdmin(UserAdmin):
 def _reload(row: Model) -> Model:
     """Return the row read again, with values that services and the database have set."""
     return type(row)._default_manager.get(pk=row.pk)
+
+
+class Colours(dict[str, str]):
+    """Colours by the English word of a badge, found by the word in the reader's language too."""
+
+    def __missing__(self, word: str) -> str:
+        for key, colour in self.items():
+            if gettext(key) == word:
+                return colour
+        raise KeyError(word)
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or any(gettext(key) == word for key in self)
+
+
+BADGES: Final = Colours(
+    {
+        **dict.fromkeys(("active", "current", "delivered", "done", "processed"), "success"),
+        **dict.fromkeys(("resolved", "up to date", "valid"), "success"),
+        **dict.fromkeys(("deactivated", "ended", "expired", "held", "open"), "warning"),
+        **dict.fromkeys(("suspended", "to be migrated", "waits for the owner"), "warning"),
+        **dict.fromkeys(("could not be set up", "failed"), "danger"),
+        **dict.fromkeys(("failed, will be tried again", "rejected", "retracted"), "danger"),
+        **dict.fromkeys(("revoked", "server is down", "to be deleted"), "danger"),
+        **dict.fromkeys(("being done", "closed", "invited", "proposed", "queued"), "info"),
+    }
+)
+"""The colours of states. Other words have a grey badge."""
+
+
+def format_number(number: float | Decimal, decimals: int = 0) -> str:
+    """Return a number with the separators of the reader's language, rounded to some decimals."""
+    # Django's function cuts decimals off.
+    return str(number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))
+
+
+def time_text(moment: datetime) -> str:
+    """Return a time as templates show it: `1 Jul 2026, 14:30:15 CEST`."""
+    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter with known values: a subclass declares `values` (or `lookups`) and `narrow`."""
+
+    values: ClassVar[dict[str, Any]]
+    """The label of each value of the parameter."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(self.values.items())
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        value = self.value()
+        return self.narrow(queryset, value) if value in dict(self.lookup_choices) else queryset
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        """Return the rows that match a value."""
+        raise NotImplementedError
+
+
+MAX_CELL_CHARACTERS = 120
+
+
+class EventColumns:
+    """Columns and fields of an admin page of logged events."""
+
+    counted: Any = (_("entry"), _("entries"))
+    ordering = ("-id",)
+    sortable_by = ()
+
+    @display(description=_("Subject"))
+    def subject_label(self, event: Any) -> str:
+        """The kind of thing, which the log has in English."""
+        return gettext(event.subject)
+
+    @display(description=_("Before → after, or parameters"))
+    def changed(self, event: Any) -> str:
+        """The changed fields or the parameters, abridged."""
+        changes = [f"{name}: {old} → {new}" for name, old, new in _fields(event.detail)]
+        others = [f"{name}: {_value_text(value)}" for name, value in event.detail.items() if value]
+        text = "; ".join(changes or others)
+        return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
+
+
+def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return each changed field with its values before and after, but not those of secrets."""
+    before, after = detail.get("before") or {}, detail.get("after") or {}
+    names = [*before, *(name for name in after if name not in before)]
+    values = [(name, _value_text(before.get(name)), _value_text(after.get(name))) for name in names]
+    secrets = detail.get("withheld", [])
+    return [*values, *((name, gettext("not shown"), gettext("changed")) for name in secrets)]
+
+
+def _value_text(value: Any) -> str:
+    if value in (None, "", [], {}):
+        return "–"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+EXPORT_ROUTE: Final = "export/"
+# Rows of one statement of an export. The prompt of a row can have 100 kB.
+BATCH_ROWS: Final = 200
+FIRST_YEAR: Final = 1970
+UNREADABLE_FIELDS: Final = (VectorField, BitField, GeneratedField)
+
+
+def is_readable(field: Any) -> bool:
+    """Return whether pages and exports show a column: not secrets, vectors and the tenant."""
+    is_hidden = is_secret(field.name) or isinstance(field, UNREADABLE_FIELDS)
+    return not is_hidden and field.name != "tenant_id"
+
+
+class DateRangeFilter(admin.ListFilter):
+    """Rows of a range of days, in the time zone of the user who looks."""
+
+    title = _("date")
+    model_admin: "ListToolsAdmin"
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any
+    ) -> None:
+        super().__init__(request, params, model, model_admin)
+        self.column = model_admin.time_column
+        raw_values = {name: params.pop(name, None) for name in ("from", "to")}
+        self.chosen: dict[str, str] = {
+            name: values[-1] for name, values in raw_values.items() if values
+        }
+
+    def has_output(self) -> bool:
+        return bool(self.chosen)
+
+    def expected_parameters(self) -> list[str | None]:
+        return ["from", "to"]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        every = changelist.get_query_string(remove=self.expected_parameters())
+        yield {"selected": False, "query_string": every, "display": gettext("All")}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        since, last = (parse_day(self.chosen.get(name, "")) for name in ("from", "to"))
+        if since:
+            queryset = queryset.filter(**{f"{self.column}__gte": since})
+        if last:
+            queryset = queryset.filter(**{f"{self.column}__lt": last + timedelta(days=1)})
+        return queryset
+
+
+def parse_day(text: str) -> datetime | None:
+    """Return the beginning of a day in the current time zone; None for any other text."""
+    try:
+        day = parse_date(text)
+    except ValueError:
+        return None
+    if day is None or not FIRST_YEAR <= day.year < 9999:
+        return None
+    return datetime.combine(day, clock.min, timezone.get_current_timezone())
+
+
+class ListToolsAdmin(RecordedAdmin):
+    """The list of a model with a range of dates and export."""
+
+    list_before_template = "konstruct/list_tools.html"
+    time_column: ClassVar[str] = "created_at"
+    """Column of the range of dates, and of the order of an export."""
+    list_name: ClassVar[str] = ""
+    """The page of the list; empty: the model's own list."""
+
+    def has_date_range(self) -> bool:
+        """Return whether the model has the column."""
+        return any(
+            isinstance(field, DateTimeField) and field.name == self.time_column
+            for field in self.opts.concrete_fields
+        )
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        filters = super().get_list_filter(request)
+        return (*filters, DateRangeFilter) if self.has_date_range() else filters
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_export"
+        export = path(EXPORT_ROUTE, self.admin_site.admin_view(self.export_view), name=name)
+        return [export, *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: ExtraContext = None
+    ) -> HttpResponse:
+        """Show the list with the tools."""
+        # Another range of dates begins at the first page.
+        left = {"from", "to", "p"} if self.get_search_fields(request) else {"from", "to", "p", "q"}
+        exported = self.export_columns(request)
+        left_out = [
+            str(field.verbose_name)
+            for field in self.opts.concrete_fields
+            if field.attname not in exported and field.name != "tenant_id"
+        ]
+        export = f"{request.path}{EXPORT_ROUTE}?{request.GET.urlencode()}"
+        tools = {
+            "has_time": self.has_date_range(),
+            "from": request.GET.get("from", "")[:10],
+            "to": request.GET.get("to", "")[:10],
+            "others": [item for item in request.GET.items() if item[0] not in left],
+            "export": export if may_export(request) else "",
+            "left_out": ", ".join(left_out),
+        }
+        return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Enqueue the export of the filtered rows. Operators get the file immediately."""
+        if request.method != "POST" or not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            if getattr(request, "tenant", None) is not None:
+                self.get_changelist_instance(request)
+                return request_export(request, self.list_name or self.opts.label_lower)
+            columns, rows = self.exported(request)
+        except IncorrectLookupParameters:
+            return redirect(list_url(self.list_name or self.opts.label_lower))
+        self.record(request, "export", asked=request.GET.dict(), format="csv")
+        return export_response(self.opts.model_name or "", columns, rows)
+
+    def exported(self, request: HttpRequest) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        """Return the names of the columns, and the filtered rows, newest first."""
+        rows = self.get_changelist_instance(request).queryset
+        columns = self.export_columns(request)
+        return list(columns), self._exported_rows(request, rows, columns.values())
+
+    def export_columns(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the columns of an export: the stored ones, and those that the list computes.
+
+        Returns:
+            For each name, the name of the field, or the column of the list.
+        """
+        stored = {
+            column.attname: column.attname
+            for column in self.opts.concrete_fields
+            if is_readable(column)
+        }
+        fields = {field.name for field in self.opts.concrete_fields}
+        computed = {
+            getattr(column, "__name__", column): column for column in self.get_list_display(request)
+        }
+        if "__str__" in computed:
+            computed[self.opts.model_name or ""] = computed.pop("__str__")
+        return stored | {
+            name: computed[name] for name in computed if name not in {*fields, *stored}
+        }
+
+    def _exported_rows(
+        self, request: HttpRequest, rows: QuerySet[Any], columns: Iterable[Any]
+    ) -> Iterator[tuple[Any, ...]]:
+        order = self.time_column if self.has_date_range() else "pk"
+        unreadable = [
+            field.name
+            for field in self.opts.concrete_fields
+            if isinstance(field, UNREADABLE_FIELDS)
+        ]
+        for batch in in_batches(rows.defer(None).defer(*unreadable), order):
+            self.prepare_rows(request, batch)
+            for row in batch:
+                yield tuple(self._exported_value(row, column) for column in columns)
+
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Read what the columns of the list need of these rows."""
+
+    def _exported_value(self, row: Any, column: Any) -> Any:
+        if isinstance(column, str) and column in row.__dict__:
+            return row.__dict__[column]
+        value = lookup_field(column, row, self)[2]
+        # A label with a colour is a pair, the colour first.
+        text = value[1] if isinstance(value, tuple) else value
+        return unescape(strip_tags(text)) if isinstance(text, SafeString) else text
+
+
+def in_batches(
+    rows: QuerySet[Any], first: str, last: str = "pk", *, is_ascending: bool = False
+) -> Iterator[list[Any]]:
+    """Yield rows, by default the newest first, in lists of at most BATCH_ROWS.
+
+    Each list is one statement, so that a slow reader holds no transaction open.
+
+    Args:
+        rows: the rows.
+        first: the column of the order.
+        last: a unique column, which orders rows that are equal in the first one.
+        is_ascending: whether the oldest are first.
+    """
+    sign, after = ("", "gt") if is_ascending else ("-", "lt")
+    rows = following = rows.order_by(f"{sign}{first}", f"{sign}{last}")
+    # Ends: each batch begins after the one before, and one that is not full is the last.
+    while batch := list(following[:BATCH_ROWS]):
+        yield batch
+        if len(batch) < BATCH_ROWS:
+            return
+        end = {name: getattr(batch[-1], name) for name in (first, last)}
+        # An index scan starts at the bound of the first column; the rest filters its rows.
+        following = rows.filter(
+            Q(**{f"{first}__{after}": end[first]}) | Q(**{f"{last}__{after}": end[last]}),
+            **{f"{first}__{after}e": end[first]},
+        )

@@ -276,8 +276,10 @@ operator_site = OperatorSite(name="admin")
 tenant_site = TenantSite(name="admin")
 
 
-class ReadOnly:
+class ReadOnlyModelAdmin(ModelAdmin):
     """Rows that cannot be added, changed or deleted, with any permission."""
+
+    actions: Any = None
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False
@@ -287,9 +289,3 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-
-class ReadOnlyModelAdmin(ReadOnly, ModelAdmin):
-    """Pages of read-only rows."""
-
-    actions: Any = None

@@ -1,4 +1,4 @@
-"""Operators' admin of tenants with their usage, of domains, and of the operators themselves."""
+"""Operators' admin of tenants with their usage and quotas, of domains, and of the operators."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -8,15 +8,14 @@ from typing import Any, Final
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.timesince import timesince
 from django.utils.translation import gettext, gettext_lazy as _
@@ -25,15 +24,13 @@ from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
-from tenants.admin import quotas
-from tenants.admin.columns import ChoiceFilter, Colours, EventColumns, format_number, time_text
+from tenants.admin import recorded_admin as base
 from tenants.admin.figures import add_figures, backlogs
 from tenants.admin.lifecycle import admin_address, try_change
-from tenants.admin.list_tools import ListToolsAdmin
-from tenants.admin.recorded_admin import DeclaredChangeList, RecordedGroupAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
+from tenants.limits import quotas
 from tenants.limits.quotas import LABELS, Quota
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
@@ -54,7 +51,7 @@ class DomainInline(TabularInline):
         return field
 
 
-class MigrationFilter(ChoiceFilter):
+class MigrationFilter(base.ChoiceFilter):
     """Tenants by whether their schema is up to date."""
 
     title = _("schema")
@@ -67,7 +64,7 @@ class MigrationFilter(ChoiceFilter):
         return rows.filter(is_fitting()) if value == "current" else rows.exclude(is_fitting())
 
 
-class JobsFilter(ChoiceFilter):
+class JobsFilter(base.ChoiceFilter):
     """Tenants with jobs that wait, or that were given up."""
 
     title = _("jobs")
@@ -79,7 +76,7 @@ class JobsFilter(ChoiceFilter):
         return rows.filter(pk__in=[pk for pk, jobs in found.items() if getattr(jobs, value)])
 
 
-class SizedChangeList(DeclaredChangeList):
+class SizedChangeList(base.DeclaredChangeList):
     """A page of tenants, with all figures in one query for each server."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -87,6 +84,84 @@ class SizedChangeList(DeclaredChangeList):
         self.result_list = list(self.result_list)
         page: Any = self.model_admin
         page.prepare_rows(request, self.result_list)
+
+
+# Name of the form field, quota, and level of the limit.
+FIELDS: Final = tuple(
+    (f"quota_{quota.value}_{level}", quota, level)
+    for quota in Quota
+    for level in ("soft", "hard")
+    if level == "hard" or quota.has_soft_limit
+)
+LIMIT_FIELDS: Final = tuple(name for name, _quota, _level in FIELDS)
+_LEVELS: Final = {"soft": _("soft limit"), "hard": _("hard limit")}
+
+
+def _field(quota: Quota, level: str) -> forms.DecimalField:
+    return forms.DecimalField(
+        required=False,
+        # Two operators may edit the same page: each changes only the fields that they edited.
+        show_hidden_initial=True,
+        min_value=0,
+        decimal_places=6 if quota is Quota.COST else 0,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
+        label=format_lazy("{}: {}", LABELS[quota], _LEVELS[level]),
+        help_text=_("Empty: unlimited."),
+    )
+
+
+class QuotaFields(forms.ModelForm):
+    """A tenant with its limits."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        limits = quotas.limits_of(self.instance.quotas)
+        for name, quota, level in FIELDS:
+            if name in self.fields:
+                self.initial[name] = getattr(limits.get(quota, quotas.UNLIMITED), level)
+
+    def clean(self) -> dict[str, Any]:
+        """Check each quota's limits together."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        for quota, limit in self.limits(cleaned).items():
+            try:
+                quotas.check_limit(quota, limit)
+            except quotas.QuotaInvalid as error:
+                self.add_error(f"quota_{quota.value}_hard", str(error))
+        return cleaned
+
+    @staticmethod
+    def limits(cleaned: dict[str, Any]) -> dict[Quota, quotas.Limit]:
+        """Return the limits of the form."""
+        values: dict[Quota, dict[str, Decimal | None]] = {quota: {} for quota in Quota}
+        for name, quota, level in FIELDS:
+            values[quota][level] = cleaned.get(name)
+        return {quota: quotas.Limit(**limits) for quota, limits in values.items()}
+
+
+TenantForm: Final = type(
+    "TenantForm", (QuotaFields,), {name: _field(quota, level) for name, quota, level in FIELDS}
+)
+
+
+def save_limits(form: Any) -> None:
+    """Set the limits of the quotas that were changed in the form."""
+    changed = {quota for name, quota, _level in FIELDS if name in form.changed_data}
+    if changed:
+        limits = form.limits(form.cleaned_data)
+        found = quotas.set_limits(form.instance.pk, {quota: limits[quota] for quota in changed})
+        form.instance.quotas = found.quotas
+
+
+class ReachedFilter(base.ChoiceFilter):
+    """Tenants that have reached a limit."""
+
+    title = _("quota")
+    parameter_name = "quota"
+    values = {"reached": _("a limit is reached")}
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.with_reached_quotas()
 
 
 class NewTenantForm(forms.ModelForm):
@@ -105,9 +180,7 @@ class NewTenantForm(forms.ModelForm):
         required=False,
         label=_("First admin"),
         widget=UnfoldAdminEmailInputWidget,
-        help_text=_(
-            "Mail address for the invitation, which the next page sends or shows as a link."
-        ),
+        help_text=_("Mail address. The next page has the link of the invitation."),
     )
 
     class Meta:
@@ -126,7 +199,7 @@ class NewTenantForm(forms.ModelForm):
                 self.add_error("domain", error.message_dict["domain"])
 
 
-class OperatorAdmin(ListToolsAdmin):
+class OperatorAdmin(base.ListToolsAdmin):
     """A model's pages. Changes are recorded in the operators' log."""
 
     log_list = "tenants_operatorevent"
@@ -152,12 +225,19 @@ def measured(name: str, description: Any, as_text: Callable[[Any], str]) -> Any:
 
 MEASURED: Final = (
     *(
-        measured(quota.value, LABELS[quota], lambda number: format_number(Decimal(number)))
-        for quota in (Quota.MESSAGES, Quota.TOKENS, Quota.MEMORIES, Quota.API_KEYS)
+        measured(quota.value, LABELS[quota], lambda number: base.format_number(Decimal(number)))
+        for quota in (
+            Quota.MESSAGES,
+            Quota.TOKENS,
+            Quota.MEMORIES,
+            Quota.API_KEYS,
+        )
     ),
-    measured("cost", LABELS[Quota.COST], lambda number: format_number(Decimal(number), 2)),
+    measured("cost", LABELS[Quota.COST], lambda number: base.format_number(Decimal(number), 2)),
     measured("storage_bytes", _("On disk"), filesizeformat),
-    measured("measured_at", _("Measured"), lambda text: time_text(datetime.fromisoformat(text))),
+    measured(
+        "measured_at", _("Measured"), lambda text: base.time_text(datetime.fromisoformat(text))
+    ),
 )
 
 
@@ -165,15 +245,14 @@ class TenantAdmin(OperatorAdmin):
     """Registers, suspends and resumes tenants. It cannot see their content.
 
     The web process cannot create a schema: `manage.py owner_worker`, which `manage.py serve` runs,
-    or `manage.py create_tenant` sets up a tenant that is added here. Suspending and deleting have
-    their own pages (lifecycle.py).
+    or `manage.py create_tenant` sets up a tenant that is added here. lifecycle.py deletes.
     """
 
     list_display = (
-        *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", *MEASURED),
+        *("slug", "name", "condition", "schema", "waiting", "failed", *MEASURED),
         *("reached", "host_names", "created_at", "provisioning_error"),
     )
-    list_filter = ("state", MigrationFilter, JobsFilter, quotas.ReachedFilter)
+    list_filter = ("state", MigrationFilter, JobsFilter, ReachedFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "provisioning_error", "waiting", "failed"),
@@ -182,10 +261,10 @@ class TenantAdmin(OperatorAdmin):
     fields = (
         *("slug", "name", "condition", "schema", "provisioning_error", "migrated_at", "waiting"),
         *("failed", *MEASURED, "reached", "id", "schema_name", "server", "created_at"),
-        *quotas.NAMES,
+        *LIMIT_FIELDS,
     )
     inlines = (DomainInline,)
-    actions = ("resume", "restore", "migrate_again")
+    actions = ("suspend", "resume", "restore", "migrate_again")
     change_form_outer_before_template = "konstruct/tenant_panel.html"
     redirects_after_add = True
     list_per_page = 50
@@ -199,12 +278,10 @@ class TenantAdmin(OperatorAdmin):
         return tenants.annotate(fits=is_fitting()).prefetch_related("domains")
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Add the figures, and the addresses of the admins."""
+        """Add the figures."""
         add_figures(rows)
-        for tenant in rows:
-            tenant.admin_address = admin_address(request, tenant)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeclaredChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[base.DeclaredChangeList]:
         return SizedChangeList
 
     def get_object(
@@ -221,7 +298,7 @@ class TenantAdmin(OperatorAdmin):
     def get_form(
         self, request: HttpRequest, obj: Tenant | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        kwargs["form"] = quotas.TenantForm if obj else NewTenantForm
+        kwargs["form"] = TenantForm if obj else NewTenantForm
         return super().get_form(request, obj, change=change, **kwargs)
 
     def get_inlines(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
@@ -248,9 +325,9 @@ class TenantAdmin(OperatorAdmin):
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
         if change:
             # The owner's process writes the rest of a registration.
-            own = [name for name in form.changed_data if name not in quotas.NAMES]
+            own = [name for name in form.changed_data if name not in LIMIT_FIELDS]
             obj.save(update_fields=own)
-            quotas.save_limits(form)
+            save_limits(form)
         else:
             super().save_model(request, obj, form, change)
             Domain.objects.create(tenant=obj, domain=form.cleaned_data["domain"])
@@ -276,21 +353,7 @@ class TenantAdmin(OperatorAdmin):
     def host_names(self, obj: Tenant) -> str:
         return ", ".join(domain.domain for domain in obj.domains.all())
 
-    @display(
-        description=_("State"),
-        label=Colours(
-            {
-                "active": "success",
-                "suspended": "warning",
-                "being set up": "info",
-                "being moved": "info",
-                "restoring": "info",
-                "could not be set up": "danger",
-                "to be deleted": "danger",
-                "server is down": "danger",
-            }
-        ),
-    )
+    @display(description=_("State"), label=base.BADGES)
     def condition(self, obj: Any) -> str:
         """The state; for a tenant without a schema, whether it can be set up."""
         if obj.is_down:
@@ -303,18 +366,7 @@ class TenantAdmin(OperatorAdmin):
             return gettext(obj.state)
         return gettext("could not be set up") if obj.provisioning_error else gettext("being set up")
 
-    @display(
-        description=_("Schema"),
-        label=Colours(
-            {
-                "up to date": "success",
-                "to be migrated": "warning",
-                "failed": "danger",
-                "waits for the owner's worker": "info",
-                "being made": "info",
-            }
-        ),
-    )
+    @display(description=_("Schema"), label=base.BADGES)
     def schema(self, obj: Any) -> str:
         """Whether the schema has all migrations of this code."""
         if obj.migration_asked_at:
@@ -328,12 +380,17 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:
         """The limits that were reached at the last measurement."""
-        return quotas.reached_text(obj)
+        reached = obj.usage.get("reached", {})
+        return ", ".join(
+            f"{quota.label}: {_LEVELS[reached[quota.value]['level']]}"
+            for quota in Quota
+            if quota.value in reached
+        )
 
     @display(description=_("Jobs waiting"))
     def waiting(self, obj: Any) -> str:
         """The number of waiting jobs, and since when the oldest is due."""
-        waiting, oldest = format_number(obj.backlog.waiting), obj.backlog.oldest
+        waiting, oldest = base.format_number(obj.backlog.waiting), obj.backlog.oldest
         if not oldest:
             return waiting
         return waiting + gettext(", the oldest %(timesince)s") % {"timesince": timesince(oldest)}
@@ -341,19 +398,12 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
         """The number of failed jobs."""
-        return format_number(obj.backlog.failed)
+        return base.format_number(obj.backlog.failed)
 
-    @display(description=_("Admin"))
-    def admin_link(self, obj: Any) -> SafeString | str:
-        """A link to the tenant's admin."""
-        if obj.state != Tenant.State.ACTIVE or obj.deletion_asked_at:
-            return ""
-        return format_html(
-            '<a class="k-link" href="{}">{}<span class="k-hidden"> {}</span></a>',
-            obj.admin_address,
-            gettext("Open"),
-            obj.slug,
-        )
+    @action(description=_("Suspend: stop serving"), permissions=["change"])
+    def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        done = gettext("%(tenant)s is suspended.")
+        self._change_each(request, queryset, provisioning.suspend_tenant, "suspend", done)
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -386,7 +436,7 @@ class TenantAdmin(OperatorAdmin):
                 self.message_user(request, done % {"tenant": tenant})
 
 
-class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
+class PersonAdmin(base.RecordedPeopleAdmin, OperatorAdmin):
     """Operators: who may log in to this site."""
 
     form = UserChangeForm
@@ -394,20 +444,20 @@ class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
     change_password_form = AdminPasswordChangeForm
 
 
-class TeamAdmin(RecordedGroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has no types
+class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has no types
     """Groups with their permissions."""
 
 
-class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
+class OperatorEventAdmin(base.EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     """Actions of operators, and failed logins."""
 
-    list_display = ("created_at", "actor", "what", "subject_label", "name", "changed", "address")
+    list_display = ("created_at", "actor", "action", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=subject_id", "=address")
     search_help_text = _("The name of the actor, the name or id of the object, or an address.")
     fields = (
         *("created_at", "actor", "actor_kind", "actor_id", "address", "action"),
-        *("subject_label", "name", "subject_id", "changes", "asked"),
+        *("subject_label", "name", "subject_id", "detail"),
     )
     show_full_result_count = False
 

@@ -21,7 +21,7 @@ def readings() -> dict[str, Reading]:
     from django.http import QueryDict
     from django.template import Context, Template
 
-    from konstruct.admin.memory.marking import highlight, mark_difference
+    from konstruct.admin.pages import mark_difference
     from konstruct.api.auth.keys import bearer_key, parse_key
     from konstruct.api.http.bodies import (
         NOT_BLANK,
@@ -98,8 +98,6 @@ def readings() -> dict[str, Reading]:
         "slack.plain_text": lambda text: events.plain_text(text, bot="U1", agent="Ada", names={}),
         "slack.mentions": lambda text: events.mentions(text, "U1"),
         "slack.mentioned_users": events.mentioned_users,
-        "highlight": lambda text: highlight(text, "where does my sister live"),
-        "highlight, as the question": lambda text: highlight("a sister", text),
         "mark_difference": lambda text: mark_difference(text, text[1:] + "b " + text),
         "shorten": lambda text: page.render(Context({"text": text})),
         "strict_json": read_json,

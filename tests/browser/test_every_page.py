@@ -83,7 +83,7 @@ NO_PAGES = {
     *("assign_escalation", "escalate", "hand_over", "slack_finish", "usage"),
     *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
     *("ask_questions", "delete_question", "list_export_download", "decide_fact", "confirm_import"),
-    "language_model_test",
+    *("language_model_test", "restore_agent"),
 }
 
 
@@ -245,7 +245,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),
         "agent_versions": ((agent.pk,), {}),
-        "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),
         "erase_message": ((message.pk,), {}),
         "person": ((), {"user": user_id}),
@@ -269,7 +268,7 @@ def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
     """Return the pages of the operators' admin that belong to no model."""
     for name in ("index", "password_change", "processes"):
         yield name, reverse(f"admin:{name}", urlconf=public)
-    for name in ("suspend_tenant", "remove_tenant", "invite_admin"):
+    for name in ("remove_tenant", "invite_admin"):
         yield name, reverse(f"admin:{name}", urlconf=public, args=[tenant.pk])
 
 

@@ -142,7 +142,7 @@ def test_facts_are_reviewed_by_the_keyboard(demo_tenant: Aurora, admin: BrowserU
     page.keyboard.press("r")
     page.keyboard.type("A guess, e a r.")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No fact needs a review with these filters.")).to_be_visible()
+    expect(page.get_by_text("No fact needs a review of this person")).to_be_visible()
     with tenant_scope(demo_tenant.tenant.id):
         states = dict(MemoryEntry.objects.entries().values_list("content", "state"))
     assert states["Sam eats no mussels."] == states["Sam reacts to seafood, badly."] == "active"

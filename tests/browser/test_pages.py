@@ -38,7 +38,7 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "fact-history": f"/admin/memory/memoryentry/{aurora.fact}/history/",
         "fact-review": "/admin/facts/review/",
         "person": f"/admin/people/person/?user={USER}",
-        "person-on-a-day": f"/admin/people/person/?user={USER}&at=2026-01-01&kind=fact",
+        "person-on-a-day": f"/admin/people/person/?user={USER}&at=2026-01-01",
         "escalation": f"/admin/escalations/{aurora.escalation.pk}/",
     }
 

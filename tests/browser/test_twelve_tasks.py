@@ -206,10 +206,9 @@ def test_operate_tenants(demo_tenant: Aurora, visit: Visit) -> None:
     with clicks(page, 5):
         menu(page, "Tenants")
         page.get_by_role("link", name="aurora", exact=True).click()
-        page.get_by_role("link", name="Suspend").click()
-        page.get_by_label("Type aurora to confirm").fill("aurora")
         page.get_by_role("button", name="Suspend").click()
         expect(page.get_by_text("suspended", exact=True).first).to_be_visible()
+        page.get_by_role("link", name="aurora", exact=True).click()
         page.get_by_role("button", name="Resume").click()
         expect(page.get_by_text("suspended", exact=True)).to_have_count(0)
 

@@ -1,4 +1,4 @@
-"""Agents: their prompt, language model and recall settings, and their versions."""
+"""Agents, their versions, and the language models that answer for them."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.postgres.forms import SimpleArrayField
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -16,23 +16,18 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from konstruct.admin.access import AuditedAdmin, author_of, log_access, log_row_access
-from konstruct.admin.lists import agent_names, link
-from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.orchestrator.agents import (
-    MAX_INTEGER,
-    create_agent,
-    find_agent,
-    restore_agent,
-    settings_of,
-    update_agent,
-)
+from konstruct.admin.pages import agent_names, link, mark_difference, show_outcome
+from konstruct.orchestrator import agents, language_models
+from konstruct.orchestrator.dry_runs import measure_language_model
 from konstruct.orchestrator.exceptions import AgentNotFound
-from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.models import Agent, AgentVersion
+from konstruct.orchestrator.models import Agent, AgentVersion, LanguageModel
 from konstruct.orchestrator.tool_catalog import TOOLS
 from konstruct.templatetags.texts import language_names
 from memory.recall.service import known_languages
@@ -49,10 +44,6 @@ def _label(name: str) -> Any:
 
 def _help(name: str) -> Any:
     return Agent._meta.get_field(name).help_text  # type: ignore[union-attr]  # none is a relation
-
-
-def _fieldset(title: Any, description: Any, *fields: str, classes: tuple[str, ...] = ()) -> Any:
-    return title, {"fields": fields, "description": description, "classes": classes}
 
 
 class PhrasesField(SimpleArrayField):
@@ -138,7 +129,7 @@ class AgentForm(forms.ModelForm):
                     gettext("“%(line)s” is not a phrase, a colon and an agent.") % {"line": line}
                 )
             try:
-                rules[phrase.strip()] = str(find_agent(name.strip()).pk)
+                rules[phrase.strip()] = str(agents.find_agent(name.strip()).pk)
             except AgentNotFound as error:
                 raise forms.ValidationError(str(error)) from error
         return rules
@@ -152,88 +143,57 @@ class AgentAdmin(AuditedAdmin):
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at", "trial", "versions", "extraction", "known_languages")
-    fieldsets = (
-        (None, {"fields": ("name", "is_active", "note", "trial", "versions", "id", "created_at")}),
-        _fieldset(
-            _("Prompt"),
-            _(
-                "Every prompt opens with these, in this order, and with a sentence"
-                " that has the agent say that it is an AI when asked."
-            ),
-            *("system_prompt", "identity", "persona"),
-        ),
-        _fieldset(
+    readonly_fields = ("id", "created_at", "trial", "versions", "known_languages")
+    groups = (
+        (None, ("name", "is_active", "note", "trial", "versions", "id", "created_at")),
+        (_("Prompt"), ("system_prompt", "identity", "persona")),
+        (
             _("Language model"),
-            _("The tier also decides how long a prompt may become."),
-            *("language_models", "model_tier", "model", "max_completion_tokens", "reranker"),
+            ("language_models", "model_tier", "model", "max_completion_tokens", "reranker"),
         ),
-        _fieldset(
-            _("Applications"),
-            _("Settings of programs that use the OpenAI interface."),
-            "accepts_client_instructions",
-        ),
-        _fieldset(
-            _("Tools and people"),
-            _("Tools that need the user's consent, and when a person answers instead."),
-            *("tools", "escalate_on", "escalate_after_failures"),
-        ),
-        _fieldset(
-            _("Other agents"),
-            _(
-                "When another agent answers a conversation instead, and when that"
-                " ends. A circle of agents ends at a person."
-            ),
-            *("hands_to", "hand_over_on", "hand_back_on"),
-        ),
-        _fieldset(
+        (_("Applications"), ("accepts_client_instructions",)),
+        (_("Tools and people"), ("tools", "escalate_on", "escalate_after_failures")),
+        (_("Other agents"), ("hands_to", "hand_over_on", "hand_back_on")),
+        (
             _("Facts"),
-            _(
-                "Facts are extracted from conversations that are quiet. Facts that"
-                " need a review wait in “Facts to review”, and agents do not use them before."
+            (
+                *("extracts_facts", "extraction_model", "extraction_idle_seconds"),
+                *("extraction_batch_size", "extraction_max_tokens_per_day"),
+                *("fact_review", "fact_review_by_slot"),
             ),
-            *("extracts_facts", "extraction", "extraction_model", "extraction_idle_seconds"),
-            *("extraction_batch_size", "extraction_max_tokens_per_day"),
-            *("fact_review", "fact_review_by_slot"),
         ),
-        _fieldset(
+        (
             _("Recall"),
-            _(
-                "A blank field has the measured default, which suits most agents."
-                " The page “Memories” shows the effect of a preset at once."
+            (
+                *("conversation_pause_hours", "recall_mode", "recall_top_k", "recall_neighbours"),
+                *("recall_gate", "recall_preset", "language", "known_languages", "time_zone"),
+                *("recall_open_at", "recall_keep_at", "recall_weights"),
             ),
-            *("conversation_pause_hours", "recall_mode", "recall_top_k", "recall_neighbours"),
-            *("recall_gate", "recall_preset", "language", "known_languages", "time_zone"),
-        ),
-        _fieldset(
-            _("Own thresholds and weights of recall"),
-            _("Thresholds of its own replace those of the preset."),
-            *("recall_open_at", "recall_keep_at", "recall_weights"),
-            classes=("collapse",),
         ),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
-        """Return the fieldsets: of a new agent what is entered, for readers names of agents."""
+        """Return the groups: of a new agent what is entered, for readers names of agents."""
         left_out = self.readonly_fields if obj is None else ()
         is_reader = obj is not None and not self.has_change_permission(request, obj)
         shown = {"hands_to": "other_agents", "hand_over_on": "hand_over_rules"} if is_reader else {}
-        fieldsets = []
-        for title, options in self.fieldsets:
-            names = [shown.get(name, name) for name in options["fields"] if name not in left_out]
-            fieldsets.append((title, {**options, "fields": names}))
-        return fieldsets
+        return [
+            (title, {"fields": [shown.get(name, name) for name in names if name not in left_out]})
+            for title, names in self.groups
+        ]
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Save by the service, which keeps the version."""
         note, author = form.cleaned_data["note"], author_of(request)
         if change:
             values = {name: getattr(obj, name) for name in form.cleaned_data if name != "note"}
-            update_agent(obj, author=author, note=note, **values)
+            agents.update_agent(obj, author=author, note=note, **values)
             return
         names = [field.attname for field in Agent._meta.concrete_fields if field.editable]
         values = {name: getattr(obj, name) for name in names if name != "tenant_id"}
-        create_agent(tenant_id=required_tenant_id(), id=obj.pk, author=author, note=note, **values)
+        agents.create_agent(
+            tenant_id=required_tenant_id(), id=obj.pk, author=author, note=note, **values
+        )
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Refuse: memories belong to an agent. An agent is made inactive instead."""
@@ -269,18 +229,6 @@ class AgentAdmin(AuditedAdmin):
             link(gettext("Try it"), "try_agent", agent.pk),
             reverse("admin:try_agent", args=[agent.pk]),
             gettext("Compare the edited form, in a new tab"),
-        )
-
-    @display(description=_("Conversations"))
-    def extraction(self, agent: Agent) -> SafeString:
-        """Return the numbers of processed, queued and failed conversations, with a link to them."""
-        counts = queue.counts(agent.pk)
-        processed = counts["conversations"] - counts["queued"] - counts["failed"]
-        text = gettext("%(processed)s processed, %(queued)s queued, %(failed)s failed")
-        return link(
-            text % {**counts, "processed": processed},
-            "orchestrator_extractioncursor_changelist",
-            query={"agent": agent.pk},
         )
 
 
@@ -343,7 +291,7 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         versions=[
             {
                 "row": version,
-                "is_current": version.settings == settings_of(agent),
+                "is_current": version.settings == agents.settings_of(agent),
                 "differences": differences(older.settings, version.settings) if older else [],
             }
             for version, older in list(pairs)[:PER_PAGE]
@@ -352,45 +300,124 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     )
 
 
-class NoteForm(PageForm):
-    """The note of a version."""
-
-    note = forms.CharField(
-        label=_("Note"),
-        required=False,
-        max_length=2000,
-        help_text=_("Why the agent returns to this version."),
-    )
-
-
-@tenant_site.page(
-    "agents/<uuid:agent_id>/versions/<int:number>/restore/",
-    name="restore_agent",
-    permission=CHANGE,
+@tenant_site.post_page(
+    "agents/<uuid:agent_id>/versions/<int:number>/restore/", name="restore_agent", permission=CHANGE
 )
 def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
-    """Return to a version, after its difference to the agent was shown."""
+    """Return to a version."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    version = get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, MAX_INTEGER))
-    form = NoteForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
-        success = text % {"name": agent.name, "number": number}
-        with show_outcome(request, success, form=form), transaction.atomic():
-            restore_agent(agent, number, author=author_of(request), note=form.cleaned_data["note"])
-            log_row_access(
-                request, Action.EDIT, agent, before=before, after=row_state(agent), restored=number
-            )
-        if form.is_valid():
-            return redirect("admin:agent_versions", agent.pk)
-        agent.refresh_from_db()
-    log_row_access(request, Action.VIEW, version)
-    return tenant_site.render(
-        request,
-        "konstruct/restore_agent.html",
-        title=gettext("Return to version %(number)s of %(name)s")
-        % {"number": number, "name": agent.name},
-        agent=agent,
-        differences=differences(settings_of(agent), version.settings),
-        form=form,
+    get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, agents.MAX_INTEGER))
+    before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
+    success = text % {"name": agent.name, "number": number}
+    with show_outcome(request, success), transaction.atomic():
+        agents.restore_agent(agent, number, author=author_of(request))
+        after = row_state(agent)
+        log_row_access(request, Action.EDIT, agent, before=before, after=after, restored=number)
+    return redirect("admin:agent_versions", agent.pk)
+
+
+class LanguageModelForm(forms.ModelForm):
+    """The settings of a language model. Its key is entered, and never shown."""
+
+    key = forms.CharField(
+        label=_("Key"),
+        required=False,
+        max_length=2000,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        help_text=_("The key of the server. Blank: the stored key, or none."),
     )
+
+    class Meta:
+        model = LanguageModel
+        fields = (
+            "name", "kind", "endpoint", "key", "model", "prompt_price", "completion_price",
+            "timeout_seconds", "max_tokens_per_day", "position", "min_score", "is_active",
+        )  # fmt: skip
+
+    def clean(self) -> dict[str, Any]:
+        """Check the key, which is not sent to another address."""
+        values: dict[str, Any] = super().clean() or {}
+        stored = LanguageModel.objects.filter(pk=self.instance.pk).first()
+        key = values.get("key") or None
+        language_models.check_key(key, endpoint=values.get("endpoint", ""), stored=stored)
+        return values
+
+
+@admin.register(LanguageModel, site=tenant_site)
+class LanguageModelAdmin(AuditedAdmin):
+    """Language models of the tenant, in the order in which agents without own ones call them."""
+
+    form = LanguageModelForm
+    list_display = (
+        "name", "kind", "position", "endpoint", "model", "has_key", "is_active", "created_at",
+    )  # fmt: skip
+    list_filter = ("kind", "is_active")
+    search_fields = ("name", "endpoint", "model")
+    readonly_fields = ("has_key", "test")
+    actions = None  # models are deleted one by one: those that agents name stay
+
+    def get_fields(self, request: HttpRequest, obj: LanguageModel | None = None) -> Any:
+        """Return the fields of the form; of a stored model also its test."""
+        names = LanguageModelForm.Meta.fields
+        return names if obj is None else (*names, *self.readonly_fields)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Create or change the model with the service that the API uses."""
+        if not change:
+            language_models.create_language_model(**form.cleaned_data, id=obj.pk)
+            return
+        values = {name: form.cleaned_data[name] for name in form.changed_data if name != "key"}
+        key = form.cleaned_data["key"] or None
+        language_models.update_language_model(obj, key=key, **values)
+
+    def delete_model(self, request: HttpRequest, obj: LanguageModel) -> None:
+        """Delete a model that no agent names."""
+        language_models.delete_language_model(obj)
+
+    @display(description=_("Key"), boolean=True)
+    def has_key(self, model: LanguageModel) -> bool:
+        """Whether it has a key."""
+        return bool(model.secret_key)
+
+    @display(description=_("Test"))
+    def test(self, model: LanguageModel) -> SafeString:
+        """A button that tests the stored model."""
+        return format_html(
+            # The first button of a form is pressed by the Enter key.
+            '<button name="_save" hidden></button>'
+            '<button class="k-link" formaction="{}">{}</button>',
+            reverse("admin:language_model_test", args=[model.pk]),
+            gettext("Test the saved language model"),
+        )
+
+
+@tenant_site.post_page(
+    "language-models/<uuid:model_id>/test/", permission="orchestrator.change_languagemodel"
+)
+def language_model_test(request: HttpRequest, model_id: UUID) -> HttpResponseBase:
+    """Call a language model, and show how long it took and what it can do."""
+    model = get_object_or_404(LanguageModel, pk=model_id)
+    log_row_access(request, Action.TRY, model)
+    with show_outcome(request):
+        test = measure_language_model(model)
+        if test.problem:
+            messages.error(request, test.problem)
+        else:
+            answers = {True: gettext("yes"), False: gettext("no")}
+            text = gettext(
+                "First text after %(first)s, the whole answer after %(seconds).1f s. Streaming:"
+                " %(streams)s. Tools: %(tools)s. JSON schema: %(schema)s."
+            )
+            first = test.first_text_seconds
+            messages.success(
+                request,
+                text
+                % {
+                    "first": "-" if first is None else f"{first:.1f} s",
+                    "seconds": test.seconds,
+                    "streams": answers[test.streams],
+                    "tools": answers[test.calls_tools],
+                    "schema": answers[test.follows_schema],
+                },
+            )
+    return redirect("admin:orchestrator_languagemodel_change", model.pk)

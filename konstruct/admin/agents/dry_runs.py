@@ -6,13 +6,13 @@ page sends it again with each message.
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.validators import MaxLengthValidator
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext, gettext_lazy as _
@@ -23,53 +23,15 @@ from konstruct.admin.agents.agents import differences
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.admin.pages import PageForm, UserField, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
-from konstruct.orchestrator.dry_runs import (
-    DryRun,
-    dry_run,
-    enqueue_questions,
-    save_question,
-    version_of,
-)
+from konstruct.orchestrator.dry_runs import DryRun, dry_run, enqueue_questions, save_question
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from memory.browse.people import displayed_names
-from memory.models import Message, Scope
+from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 TRY: Final = "audit.try_agent"
-SHOWN_VERSIONS: Final = 5
-
-
-def answers_by_version(agent: Agent) -> dict[str, Any]:
-    """Return the saved questions with the answers of the last versions, for try_agent.html."""
-    questions = SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")
-    answers = {
-        (answer.question_id, answer.version): answer
-        for answer in QuestionAnswer.objects.filter(question__in=questions)
-    }
-    asked_versions = {version for _, version in answers}
-    current = version_of(agent.pk)
-    versions = sorted({current, *asked_versions}, reverse=True)
-    names = displayed_names(question.user_id for question in questions if question.user_id)
-    rows = []
-    for question in questions:
-        cells = [answers.get((question.pk, version)) for version in versions]
-        existing = list(filter(None, cells))
-        changed = {new.pk for new, old in pairwise(existing) if _result(new) != _result(old)}
-        name = names.get(question.user_id or "", "")
-        rows.append((question, name, cells[:SHOWN_VERSIONS], changed))
-    return {
-        "versions": versions[:SHOWN_VERSIONS],
-        "current": current,
-        "questions": rows,
-        "job": QUESTIONS.jobs([agent.pk]).first(),
-    }
-
-
-def _result(answer: QuestionAnswer) -> tuple[Any, ...]:
-    return (answer.content, answer.steps, bool(answer.problem))
 
 
 @tenant_site.post_page("agents/<uuid:agent_id>/questions/ask/", permission=TRY)
@@ -97,9 +59,7 @@ def delete_question(request: HttpRequest, agent_id: UUID, question_id: UUID) -> 
     return redirect("admin:try_agent", agent_id)
 
 
-VIEW_PEOPLE: Final = "memory.view_scope"
 MAX_MESSAGE_CHARACTERS: Final = 32_768
-MAX_SUGGESTED_PEOPLE: Final = 200
 
 Side = tuple[str, DryRun, dict[str, Any] | None]
 """One of the answers side by side: its title, the answer, and its sources for why.html."""
@@ -116,7 +76,6 @@ class MessageForm(PageForm):
     user_id = UserField(
         is_known=True, help_text=_("The id or name of the person who writes. Blank: no person.")
     )
-    user_id.widget.attrs |= {"class": "k-input", "list": "people"}
 
 
 @tenant_site.page("agents/<uuid:agent_id>/try/", permission=TRY)
@@ -199,12 +158,10 @@ def _render(
     **context: Any,
 ) -> HttpResponseBase:
     """Return the page: the message, its answers, and the saved questions of the agent."""
-    user_ids: list[str] = []
-    if request.user.has_perm(VIEW_PEOPLE):
-        scopes = Scope.objects.filter(agent_id=agent.pk)
-        user_ids = [*scopes.values_list("user_id", flat=True)[:MAX_SUGGESTED_PEOPLE]]
-    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk, people=user_ids)
-    names = displayed_names(user_ids)
+    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk)
+    newest_first = QuestionAnswer.objects.order_by("-version")
+    questions = SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")
+    questions = questions.prefetch_related(Prefetch("answers", newest_first))
     return tenant_site.render(
         request,
         "konstruct/try_agent.html",
@@ -212,8 +169,8 @@ def _render(
         agent=agent,
         form=form,
         sides=sides,
-        people=[(user_id, names.get(user_id, "")) for user_id in user_ids],
-        **answers_by_version(agent),
+        questions=questions,
+        job=QUESTIONS.jobs([agent.pk]).first(),
         **context,
         is_fullwidth=1,
     )

@@ -1,11 +1,9 @@
 """Conversations: the threads of a tenant, each shown as a chat, with the sources of each reply."""
 
-from collections import Counter
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Case, OuterRef, QuerySet, Value, When
+from django.db.models import OuterRef, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -15,17 +13,16 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
+from konstruct.admin import pages
 from konstruct.admin.access import PageList, log_row_access
-from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, column
-from konstruct.admin.memory.sessions import VIEW_WINDOWS
+from konstruct.admin.memory.rows import VIEW_WINDOWS
 from konstruct.admin.memory.sources import exclusion_label, is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.pages import MAX_CHOICES, agent_user_query, as_uuid
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
-from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
+from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import CLOSED
 from konstruct.templatetags.texts import speaker
 from memory.browse import threads
@@ -40,13 +37,6 @@ from tenants.models import job_columns
 
 READ = "memory.view_message"
 MAX_PREVIEW_CHARACTERS: Final = 100
-STATES: Final = {
-    "failed": "danger",
-    "waiting": "warning",
-    "held": "warning",
-    "imported": "info",
-    "answered": "success",
-}
 HELD = {
     HeldFor.PERSON: _("held for a person"),
     HeldFor.CONSENT: _("held for consent"),
@@ -55,16 +45,16 @@ HELD = {
 
 
 class ConversationList(PageList):
-    """Threads by their last messages, with the states of their replies."""
+    """Threads by their last messages."""
 
     list_name = "conversations"
     permission = READ
     list_display = (
-        *("beginning", column("title", _("Title")), "user_id", "agent", "thread_id"),
-        column("origin", _("Channel")),
-        *("state", "created_at"),
+        *("beginning", pages.column("title", _("Title")), "user_id", "agent", "thread_id"),
+        pages.column("origin", _("Channel")),
+        "created_at",
     )
-    list_filter: Any = (AgentFilter, UserFilter)
+    list_filter: Any = (pages.AgentFilter, pages.UserFilter)
     search_fields = ("user_id",)
     search_help_text = _("A person's id or name.")
     ordering = ("-created_at", "-number")
@@ -76,43 +66,21 @@ class ConversationList(PageList):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: Any = super().get_queryset(request).defer("content", "metadata", "usage")
         user_id = request.GET.get("user", "").replace("\0", "")
-        people: Any = {"agent_ids": agent_names(), "user_ids": [user_id]} if user_id else {}
-        of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
-        pending = PendingReply.objects.in_thread(**of_thread).exclude(error_code=CLOSED)
-        reply_state = Case(
-            When(held_for__gt="", then=Value("held")),
-            When(failed_at__isnull=False, then=Value("failed")),
-            default=Value("waiting"),
-        )
+        people: Any = {"agent_ids": pages.agent_names(), "user_ids": [user_id]} if user_id else {}
         return threads.last_of_threads(rows, **people).annotate(
             shown=Left("content", MAX_PREVIEW_CHARACTERS),
             title=threads.of_conversation("title"),
             origin=threads.channel_of_thread(),
-            states=ArraySubquery(pending.annotate(state=reply_state).values("state")),
         )
 
     def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
         """Search by a person's id or name."""
-        return rows.filter(user_id__in=find_people(query)[:MAX_CHOICES])
+        return rows.filter(user_id__in=find_people(query)[: pages.MAX_CHOICES])
 
     @display(description=_("Latest message"))
     def beginning(self, message: Any) -> str:
         """The speaker, and the beginning of the text."""
         return f"{speaker(message)}: {message.shown or gettext('(empty)')}"
-
-    @display(description=_("State"), label=STATES)
-    def state(self, message: Any) -> tuple[str, str]:
-        """The numbers of replies in each state; without any, that all are answered."""
-        numbers = Counter(message.states)
-        texts = {
-            "failed": gettext("%(failed)s failed") % {"failed": numbers["failed"]},
-            "waiting": gettext("%(waiting)s waiting") % {"waiting": numbers["waiting"]},
-            "held": gettext("%(held)s held") % {"held": numbers["held"]},
-        }
-        if shown := [name for name in texts if numbers[name]]:
-            return shown[0], ", ".join(texts[name] for name in shown)
-        word = "imported" if message.channel == IMPORT_CHANNEL else "answered"
-        return word, gettext(word)
 
 
 ConversationList.serve(Message)
@@ -145,7 +113,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         # By another agent, to which the thread was transferred.
         turn.is_guests = turn.answered_by_id not in (None, turn.agent_id)
     with_source_ids = [turn.pk for turn in turns if turn.has_sources]
-    chosen = as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
+    chosen = pages.as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
     reply = None
     if chosen and request.user.has_perm("memory.view_recallevent"):
         of_both = {"agent_id": anchor.agent_id, "user_id": anchor.user_id}
@@ -154,11 +122,9 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {agent.pk: agent.name for agent in agents}
     thread = Thread.of(anchor).as_filter
-    escalation = extraction = None
+    escalation = None
     if request.user.has_perm("orchestrator.view_escalation"):
         escalation = Escalation.objects.open().filter(**thread).first()
-    if request.user.has_perm("orchestrator.view_extractioncursor"):
-        extraction = ExtractionCursor.objects.with_jobs().filter(**thread).first()
     may_escalate = escalation is None and request.user.has_perm("orchestrator.add_escalation")
     return tenant_site.render(
         request,
@@ -179,11 +145,10 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         why=reply and sources_of(reply),
         call=calls.get(chosen) if chosen else None,
         chosen=chosen,
-        extraction=extraction,
         escalation=escalation,
         answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
         others=transfer_targets(agents, anchor.agent_id) if may_escalate else [],
-        query=agent_user_query(anchor.agent_id, anchor.user_id),
+        query=pages.agent_user_query(anchor.agent_id, anchor.user_id),
         is_fullwidth=1,
     )
 
@@ -201,7 +166,7 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         recent = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
     users = {*(turn.user_id for turn in turns), *(turn["user_id"] for turn in recent or ())}
     log_row_access(request, Action.VIEW, anchor, "conversation", people=users)
-    names, people = agent_names(), displayed_names(users)
+    names, people = pages.agent_names(), displayed_names(users)
     for turn in turns:
         turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
         turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk

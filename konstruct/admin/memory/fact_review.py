@@ -16,19 +16,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import (
-    AuditedReadOnlyAdmin,
-    RowPageAdmin,
-    author_name,
-    author_of,
-    log_access,
-    log_row_access,
-)
-from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
-from konstruct.admin.memory.marking import mark_difference, marked_spans
-from konstruct.admin.pages import PageForm, UserField, as_uuid, show_outcome
+from konstruct.admin import access, pages
+from konstruct.admin.pages import PageForm, as_user_id, as_uuid, show_outcome
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.identities.channel_identities import main_id
 from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
@@ -57,7 +47,7 @@ WHOLE_MESSAGE: Final = "whole"
 
 def update_fact(request: HttpRequest, fact: MemoryEntry, **values: Any) -> MemoryEntry:
     """Change a fact as the person of the request. Takes the values of `LongTermMemory.update`."""
-    author = author_of(request)
+    author = access.author_of(request)
     with transaction.atomic(), admit_memories(1):
         return LongTermMemory().update(fact.pk, required_tenant_id(), author=author, **values)
 
@@ -114,18 +104,11 @@ class EditForm(ReasonForm):
 @tenant_site.page("facts/review/", permission=REVIEW)
 def fact_review(request: HttpRequest) -> HttpResponseBase:
     """Show the oldest proposed fact, and take the decision about it."""
-    user_id = problem = ""
-    try:
-        if found := UserField(is_known=True).clean(request.GET.get("user")):
-            user_id = main_id(found)
-    except forms.ValidationError as error:
-        problem = " ".join(error.messages)
-    agent_id = as_uuid(request.GET.get("agent"))
-    values = {"agent": str(agent_id or ""), "user": user_id}
-    filters = {name: value for name, value in values.items() if value}
-    queue = proposed_facts().filter(**{f"{name}_id": value for name, value in filters.items()})
-    if problem:
-        queue = queue.none()
+    user_id = as_user_id(request.GET.get("user"))
+    filters = {"user": user_id} if user_id else {}
+    queue: Any = MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
+    if user_id:
+        queue = queue.filter(user_id=user_id)
     refused = None
     if request.method == "POST":
         refused = _handle_decision(request, as_uuid(request.POST.get("fact")))
@@ -136,30 +119,21 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
     fact: Any = later.defer("embedding").first() if refused is None else refused.fact
     if fact is None:
-        log_access(request, Action.LIST, "proposed facts")
+        access.log_access(request, Action.LIST, "proposed facts")
     else:
-        log_row_access(request, Action.VIEW, fact)
+        access.log_row_access(request, Action.VIEW, fact)
     count = queue.order_by()[: MAX_COUNT + 1].count()
-    names = agent_names()
     return tenant_site.render(
         request,
         "konstruct/fact_review.html",
         title=gettext("Facts to review"),
         fact=fact,
         count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
-        names=names.items(),
-        agent=fact and names.get(fact.agent_id, gettext("all agents")),
-        filters=filters,
-        problem=problem,
         query=urlencode(filters),
+        agent=fact and pages.agent_names().get(fact.agent_id, gettext("all agents")),
         is_fullwidth=1,
         **({} if fact is None else _fact_context(fact, refused)),
     )
-
-
-def proposed_facts() -> Any:
-    """Return the proposed facts, oldest first."""
-    return MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
 
 
 def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]:
@@ -175,7 +149,7 @@ def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]
         # With annotations, such as `shown`.
         nearby: list[Any] = [*turns_around(anchor, earlier=TURNS_BEFORE + 1, later=TURNS_AFTER)]
         turns = [
-            {"message": turn, "text": marked_spans(turn.shown, marks.get(turn.pk, []))}
+            {"message": turn, "text": pages.marked_spans(turn.shown, marks.get(turn.pk, []))}
             for turn in nearby
         ]
     shown_ids = {turn["message"].pk for turn in turns}
@@ -185,7 +159,7 @@ def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]
         "agent_name": evidence[0].agent_name if evidence else "",
         "elsewhere": [item for item in evidence if item.message_id not in shown_ids],
         "old": old,
-        "difference": mark_difference(old.content, fact.content) if old else "",
+        "difference": pages.mark_difference(old.content, fact.content) if old else "",
         "editing": editing or EditForm(fact=fact),
         "rejecting": ReasonForm(auto_id="reject_%s"),
     }
@@ -232,34 +206,21 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
         now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
     else:
         services = {"confirm": confirm, "reject": reject, "retract": retract, "restore": restore}
-        now = services[decision](fact.pk, author=author_of(request), reason=reason)
-    log_row_access(
+        now = services[decision](fact.pk, author=access.author_of(request), reason=reason)
+    access.log_row_access(
         request, Action.DECIDE, now, before=before, after=row_state(now), decision=decision
     )
-    _label, done, _consequence = DECISIONS[decision]
-    messages.success(request, f"{done}: {now.content[:80]}")
+    messages.success(request, f"{DECISIONS[decision][1]}: {now.content[:80]}")
     return now
 
 
-# The label, the message of success and the consequence of each decision.
+# The label and the message of success of each decision.
 DECISIONS: Final = {
-    "confirm": (_("Confirm"), _("Confirmed"), _("Agents use the fact from now on.")),
-    "reject": (
-        *(_("Reject"), _("Rejected")),
-        _("The fact is not proposed again from the same messages."),
-    ),
-    "retract": (
-        *(_("Retract"), _("Retracted")),
-        _("The fact was wrong. Agents no longer use it; its history stays."),
-    ),
-    "restore": (
-        *(_("Restore"), _("Restored")),
-        _("A rejected fact is proposed again. A retracted or superseded one is active again."),
-    ),
-    "end": (
-        *(_("End"), _("Ended")),
-        _("The fact was right until now. Agents no longer use it; its history stays."),
-    ),
+    "confirm": (_("Confirm"), _("Confirmed")),
+    "reject": (_("Reject"), _("Rejected")),
+    "retract": (_("Retract"), _("Retracted")),
+    "restore": (_("Restore"), _("Restored")),
+    "end": (_("End"), _("Ended")),
 }
 
 
@@ -341,7 +302,7 @@ def _evidence(**where: Any) -> QuerySet[Any]:
 
 
 @admin.register(FactEvidence, site=tenant_site)
-class FactEvidenceAdmin(AuditedReadOnlyAdmin):
+class FactEvidenceAdmin(access.AuditedReadOnlyAdmin):
     """The words of messages that facts rest on."""
 
     counted = (_("quote"), _("quotes"))
@@ -351,7 +312,7 @@ class FactEvidenceAdmin(AuditedReadOnlyAdmin):
 
 
 @admin.register(FactEvent, site=tenant_site)
-class FactEventAdmin(AuditedReadOnlyAdmin):
+class FactEventAdmin(access.AuditedReadOnlyAdmin):
     """Changes of facts, with their authors."""
 
     list_display = ("created_at", "action", "author_kind", "author_name", "why", "memory_id")
@@ -370,21 +331,21 @@ ROLL_BACK: Final = "orchestrator.change_extractionrun"
 
 
 @admin.register(ExtractionRun, site=tenant_site)
-class ExtractionRunAdmin(RowPageAdmin):
+class ExtractionRunAdmin(access.RowPageAdmin):
     """Requests for the facts of a part of a conversation."""
 
     list_display = (
         *("created_at", "state", "agent", "user_id", "model", "prompt_tokens"),
         *("completion_tokens", "cost", "error"),
     )
-    list_filter = ("state", AgentFilter, UserFilter, "created_at")
+    list_filter = ("state", pages.AgentFilter, pages.UserFilter, "created_at")
     search_fields = ("=user_id", "=thread_id")
     template = "konstruct/extraction_run.html"
     title = _("Extraction run")
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return a run with its candidates."""
-        requester = author_name(row.requested_by)
+        requester = access.author_name(row.requested_by)
         return {"run": row, "requester": requester, "is_fullwidth": 1}
 
 
@@ -394,8 +355,8 @@ def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponse
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":
         with show_outcome(request):
-            found = runs.preview_roll_back(run_id, author=author_of(request))
-            log_row_access(request, Action.VIEW, run)
+            found = runs.preview_roll_back(run_id, author=access.author_of(request))
+            access.log_row_access(request, Action.VIEW, run)
             return tenant_site.render(
                 request,
                 "konstruct/roll_back_run.html",
@@ -409,10 +370,10 @@ def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponse
             )
         return redirect(RUN, run_id)
     with show_outcome(request), transaction.atomic():
-        counts = runs.roll_back(run_id, author=author_of(request))
+        counts = runs.roll_back(run_id, author=access.author_of(request))
         now = runs.get_run(run_id)
         before, after = row_state(run), row_state(now)
-        log_row_access(
+        access.log_row_access(
             request, Action.DECIDE, now, before=before, after=after, decision="roll_back"
         )
         text = gettext(

@@ -12,42 +12,34 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from konstruct.admin import pages
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
-from konstruct.admin.lists import AgentFilter, UserFilter, shortened
 from konstruct.admin.memory import fact_review
-from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import MAX_CHOICES, AgentField, UserField, as_uuid
-from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
-from memory.conf import SEARCH_FLOOR
 from memory.context.recall_traces import with_queries
-from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, nearest_facts, recalls_with
+from memory.facts import LongTermMemory, recalls_with
 from memory.facts.versions import existing_entry
-from memory.models import FactEvent, FactEvidence, FactState, MemoryEntry
+from memory.models import FactEvent, FactState, MemoryEntry
 from memory.models.attributes import metadata_values
-from tenants.admin.columns import ChoiceFilter, Colours
+from tenants.admin.recorded_admin import BADGES, ChoiceFilter
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
-
-MAX_SEMANTIC_RESULTS = 50
 
 
 class FactForm(forms.ModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
-    agent_id = AgentField(
+    agent_id = pages.AgentField(
         _("All agents"), help_text=_("The agent that knows the fact. Empty: all agents.")
     )
-    user_id = UserField(help_text=_("The user that the fact is about. Empty: no user."))
+    user_id = pages.UserField(help_text=_("The user that the fact is about. Empty: no user."))
     reason = forms.CharField(
         label=_("Reason"),
         required=False,
@@ -165,17 +157,7 @@ class StateFilter(ChoiceFilter):
         return facts.filter(over) if self.value() == "ended" else facts
 
 
-class FactAgentFilter(AgentFilter):
-    """Facts of one agent, or those that all agents share."""
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("all", gettext("all agents")), *super().lookups(request, model_admin)]
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.filter(agent_id__isnull=True) if value == "all" else super().narrow(rows, value)
-
-
-class FactUserFilter(UserFilter):
+class FactUserFilter(pages.UserFilter):
     """Facts about one user, also those that all agents share."""
 
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -187,13 +169,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
     """Facts. Every change keeps the state before as a version."""
 
     form = FactForm
-    list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
-    list_filter = (StateFilter, FactAgentFilter, FactUserFilter, "updated_at")
-    search_fields = ("content",)
-    search_help_text = format_lazy(
-        _("In any words, from a similarity of {floor} on; or a person's id or name."),
-        floor=SEARCH_FLOOR,
-    )
+    list_display = (pages.shortened, "agent", "user_id", "status", "valid_from", "updated_at")
+    list_filter = (StateFilter, pages.AgentFilter, FactUserFilter, "updated_at")
+    search_fields = ("content", "=user_id")
     ordering = ("-created_at", "-memory_id")
     readonly_fields = ("agent", "created_at", "updated_at", "embedding_model", "memory_id")
 
@@ -201,32 +179,13 @@ class MemoryEntryAdmin(AgentNameAdmin):
     change_form_outer_before_template = "konstruct/fact_panel.html"
     delete_confirmation_template = "konstruct/delete_fact.html"
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """The form of a fact, with its evidence, its events and the replies that used it."""
-        pk = as_uuid(object_id)
-        fact = pk and MemoryEntry.objects.entries().defer("embedding").filter(pk=pk).first()
-        context = fact and self.has_view_permission(request, fact) and _fact_context(fact)
-        return super().changeform_view(
-            request, object_id, form_url, {**(extra_context or {}), "known": context or None}
-        )
-
-    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
-        """By meaning, and by user."""
-        vector = embed([query], is_query=True)[0]
-        similar = nearest_facts(
-            rows.order_by().defer("embedding"), vector, MAX_SEMANTIC_RESULTS, threshold=SEARCH_FLOOR
-        )
-        found = rows.filter(
-            Q(pk__in=[fact.pk for fact in similar])
-            | Q(user_id__in=find_people(query)[:MAX_CHOICES])
-        )
-        return found.nearest(vector)
+        fact = kwargs.get("obj")
+        context["known"] = _fact_context(fact) if fact and not _is_old(fact) else None
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def get_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
         if obj is None:
@@ -263,14 +222,6 @@ class MemoryEntryAdmin(AgentNameAdmin):
             changed.pop("valid_from", None)
         fact_review.update_fact(request, obj, replaces_metadata=True, **changed)
 
-    def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """List the rows to be deleted. To delete a fact is to delete its evidence and events."""
-        to_delete, counts, missing, protected = super().get_deleted_objects(objs, request)
-        of_facts = {str(model._meta.verbose_name) for model in (FactEvidence, FactEvent)}
-        return to_delete, counts, missing - of_facts, protected
-
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Forget it, with its versions."""
         LongTermMemory().delete(obj.pk, required_tenant_id())
@@ -278,7 +229,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """All versions with changes, authors and reasons, the source, and the replies with it."""
+        """Show all versions, each with its changes."""
         fact = self.get_object(request, object_id)
         if fact is None or not self.has_view_permission(request, fact):
             response: HttpResponse = super().history_view(request, object_id, extra_context)
@@ -291,25 +242,11 @@ class MemoryEntryAdmin(AgentNameAdmin):
             "konstruct/fact_history.html",
             title=gettext("History of a fact"),
             original=current,
-            known=current and _fact_context(current),
             identity=identity,
             versions=_versions(identity),
         )
 
-    @display(
-        description=_("State"),
-        label=Colours(
-            {
-                "current": "success",
-                "proposed": "info",
-                "ended": "warning",
-                "rejected": "danger",
-                "retracted": "danger",
-                "superseded": "",
-                "old version": "",
-            }
-        ),
-    )
+    @display(description=_("State"), label=BADGES)
     def status(self, fact: MemoryEntry) -> str:
         """The word for the state of the fact."""
         if fact.version_of is not None:
@@ -330,7 +267,7 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     evidence = fact_review.evidence_of(fact)
     return {
         "decisions": [
-            (decision, *fact_review.DECISIONS[decision])
+            (decision, fact_review.DECISIONS[decision][0])
             for decision in fact_review.decisions_for(fact)
         ],
         "reason": fact_review.ReasonForm(auto_id="decide_%s")["reason"],
@@ -352,8 +289,10 @@ def _versions(identity: UUID) -> list[dict[str, Any]]:
             {
                 "version": version,
                 "is_current": version.version_of is None,
-                "content": mark_difference(old, version.content) if before else version.content,
-                "metadata": mark_difference(
+                "content": pages.mark_difference(old, version.content)
+                if before
+                else version.content,
+                "metadata": pages.mark_difference(
                     _metadata_text(before.metadata) if before else "",
                     _metadata_text(version.metadata),
                 ),

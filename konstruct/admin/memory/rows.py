@@ -1,35 +1,38 @@
-"""The tables of memory. All rows are shown; append-only rows cannot be changed."""
+"""The tables of memory, sessions of LangGraph graphs, and windows of recent turns."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Case, F, QuerySet, When
 from django.db.models.functions import Left
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.admin import TabularInline
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin
-from konstruct.admin.lists import AgentFilter, UserFilter, link, shortened
+from konstruct.admin import pages
+from konstruct.admin.access import AgentRowsAdmin, log_access
 from konstruct.admin.operations.queue import JobAdmin
-from konstruct.templatetags.texts import speaker as speaker_name
+from konstruct.orchestrator.models import Agent
+from memory import models
+from memory.browse.people import displayed_names
+from memory.context import SessionStore
+from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from memory.context.session import Session
+from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import EMBEDDINGS
+from memory.conversations.window_store import list_windows
+from memory.exceptions import InvalidArgument
 from memory.indexing.embedding_jobs import retry_now
-from memory.models import (
-    Conversation,
-    ConversationEmbedding,
-    ConversationItem,
-    Message,
-    PendingEmbedding,
-    RecallEvent,
-    RecallExclusion,
-    Scope,
-    WindowClear,
-)
-from tenants.admin.columns import Colours
-from tenants.admin.sites import ReadOnly, tenant_site
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 
 MAX_QUERY_CHARACTERS: Final = 200
 
@@ -38,34 +41,17 @@ class MemoryAdmin(AgentRowsAdmin):
     """Rows of an agent and a user, in an order that has an index: other orders are too slow."""
 
     sortable_by: tuple[str, ...] = ()
-    list_filter: Any = (AgentFilter, UserFilter, "created_at")
+    list_filter: Any = (pages.AgentFilter, pages.UserFilter, "created_at")
 
 
-class PieceInline(ReadOnly, TabularInline):
-    """The pieces of a message that have vectors."""
-
-    model = ConversationEmbedding
-    fields = ("piece", "content", "embedding_model", "created_at")
-    ordering = ("embedding_model", "piece")
-    extra = 0
-    can_delete = False
-    show_change_link = True
-    verbose_name_plural = _("embedded pieces")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        pieces: QuerySet[Any] = super().get_queryset(request)
-        return pieces.defer("embedding", "quantized")
-
-
-@admin.register(Message, site=tenant_site)
+@admin.register(models.Message, site=tenant_site)
 class MessageAdmin(MemoryAdmin):
     """The transcript: every turn, verbatim."""
 
     sortable_by = ("created_at",)
-    list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
-    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    list_display = ("created_at", "agent", "user_id", "role", "name", "channel", pages.shortened)
+    list_filter = (pages.AgentFilter, pages.UserFilter, "role", "created_at")
     ordering = ("-number",)
-    inlines = (PieceInline,)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
         *("metadata", "usage", "finish_reason"),
@@ -73,27 +59,22 @@ class MessageAdmin(MemoryAdmin):
         "agent_id",
     )
 
-    @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
-    def speaker(self, message: Message) -> tuple[str, str]:
-        """The author, as on the page of the conversation."""
-        return message.role, speaker_name(message)
-
     @display(description=_("Conversation"))
-    def conversation(self, message: Message) -> SafeString:
+    def conversation(self, message: models.Message) -> SafeString:
         """A link to the conversation."""
-        return link(gettext("Open conversation"), "conversation", message.pk)
+        return pages.link(gettext("Open conversation"), "conversation", message.pk)
 
 
-@admin.register(ConversationEmbedding, site=tenant_site)
+@admin.register(models.ConversationEmbedding, site=tenant_site)
 class ConversationEmbeddingAdmin(MemoryAdmin):
     """Embedded texts, with the model of the vectors."""
 
     sortable_by = ("created_at",)
-    list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
-    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    list_display = ("created_at", "agent", "user_id", "role", pages.shortened, "embedding_model")
+    list_filter = (pages.AgentFilter, pages.UserFilter, "role", "created_at")
 
 
-@admin.register(PendingEmbedding, site=tenant_site)
+@admin.register(models.PendingEmbedding, site=tenant_site)
 class PendingEmbeddingAdmin(JobAdmin):
     """Messages that are not embedded yet, with the reason. Failed ones can be retried."""
 
@@ -106,11 +87,11 @@ class PendingEmbeddingAdmin(JobAdmin):
         failed_at = Case(When(last_error__gt="", then=F("due_at")))
         return super().get_queryset(request).annotate(failed_at=failed_at)
 
-    def retry_job(self, row: PendingEmbedding) -> bool:
+    def retry_job(self, row: models.PendingEmbedding) -> bool:
         return retry_now(row.pk)
 
 
-@admin.register(RecallEvent, site=tenant_site)
+@admin.register(models.RecallEvent, site=tenant_site)
 class RecallEventAdmin(MemoryAdmin):
     """Recalls: the memories that were found for a reply, and those that were left out."""
 
@@ -118,7 +99,7 @@ class RecallEventAdmin(MemoryAdmin):
     list_display = (
         *("created_at", "agent", "user_id", "query", "hit_count", "abstained", "milliseconds"),
     )
-    list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
+    list_filter = (pages.AgentFilter, pages.UserFilter, "abstained", "created_at")
     fields = (
         *("query", "why", "abstained", "milliseconds", "agent", "user_id", "embedding_model"),
         *("created_at", "id", "agent_id"),
@@ -134,11 +115,11 @@ class RecallEventAdmin(MemoryAdmin):
         return event.question or ""
 
     @display(description=_("Sources of the reply"))
-    def why(self, event: RecallEvent) -> SafeString | str:
+    def why(self, event: models.RecallEvent) -> SafeString | str:
         """A link to the reply and its sources."""
         if event.reply_id is None:
             return gettext("Recalled for no reply.")
-        return link(
+        return pages.link(
             gettext("See the reply and its recalled memories"),
             "conversation",
             event.reply_id,
@@ -146,7 +127,7 @@ class RecallEventAdmin(MemoryAdmin):
         )
 
 
-@admin.register(RecallExclusion, site=tenant_site)
+@admin.register(models.RecallExclusion, site=tenant_site)
 class RecallExclusionAdmin(MemoryAdmin):
     """Messages, and words of messages, that recall leaves out."""
 
@@ -154,16 +135,16 @@ class RecallExclusionAdmin(MemoryAdmin):
     ordering = ("-created_at",)
 
 
-@admin.register(Scope, site=tenant_site)
+@admin.register(models.Scope, site=tenant_site)
 class ScopeAdmin(MemoryAdmin):
     """Each user of each agent, with the number that the index of recall uses."""
 
     list_display = ("id", "agent", "user_id")
-    list_filter = (AgentFilter, UserFilter)
+    list_filter = (pages.AgentFilter, pages.UserFilter)
     ordering = ("id",)
 
 
-@admin.register(WindowClear, site=tenant_site)
+@admin.register(models.WindowClear, site=tenant_site)
 class WindowClearAdmin(MemoryAdmin):
     """Recent turns that were cleared."""
 
@@ -171,19 +152,171 @@ class WindowClearAdmin(MemoryAdmin):
     ordering = ("-id",)
 
 
-@admin.register(Conversation, site=tenant_site)
+@admin.register(models.Conversation, site=tenant_site)
 class ConversationAdmin(MemoryAdmin):
     """Titles and metadata of conversations."""
 
     list_display = ("title", "agent", "user_id", "thread_id", "created_at")
-    list_filter = (AgentFilter, UserFilter)
+    list_filter = (pages.AgentFilter, pages.UserFilter)
     ordering = ("agent_id", "user_id", "thread_id")
 
 
-@admin.register(ConversationItem, site=tenant_site)
+@admin.register(models.ConversationItem, site=tenant_site)
 class ConversationItemAdmin(MemoryAdmin):
     """Items that agent frameworks store in conversations."""
 
     list_display = ("created_at", "agent", "user_id", "thread_id", "__str__")
-    list_filter = (AgentFilter, UserFilter)
+    list_filter = (pages.AgentFilter, pages.UserFilter)
     ordering = ("-number",)
+
+
+VIEW: Final = "memory.view_message"
+VIEW_WINDOWS: Final = "memory.view_windowclear"
+PER_PAGE: Final = 25
+MAX_MESSAGES: Final = 50
+# A state is read whole.
+MAX_BYTES: Final = 4_000_000
+
+
+@tenant_site.page("sessions/", permission=VIEW)
+def sessions(request: HttpRequest) -> HttpResponseBase:
+    """List the sessions by their last use, newest first, or find the session of a thread."""
+    thread_id = request.GET.get("thread", "").replace("\0", "")
+    checkpoint_id, _, last_id = request.GET.get("before", "").replace("\0", "").partition(" ")
+    if thread_id:
+        page = find_sessions(thread_id)
+    else:
+        position = Session(last_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
+        page = _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
+    log_access(request, Action.LIST, "sessions")
+    last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
+    return tenant_site.render(
+        request,
+        "konstruct/sessions.html",
+        title=gettext("Sessions"),
+        sessions=[
+            (session, urlencode({"thread": session.thread_id})) for session in page[:PER_PAGE]
+        ],
+        asked=thread_id,
+        is_first=not checkpoint_id,
+        older=last and urlencode({"before": f"{last.checkpoint_id} {last.thread_id}"}),
+    )
+
+
+@tenant_site.page("sessions/session/", permission=VIEW)
+def session(request: HttpRequest) -> HttpResponseBase:
+    """One session with its newest messages, as far as they can be read without its graph."""
+    found = _get_session(request)
+    log_access(request, Action.VIEW, "session")
+    turns: list[dict[str, Any]] = []
+    problem = ""
+    try:
+        turns = _store().get_session_messages(found.thread_id, MAX_MESSAGES, max_bytes=MAX_BYTES)
+    except (UnreadableSession, CheckpointRefused) as error:
+        problem = gettext("The messages cannot be shown: %(error)s.") % {"error": error}
+    return tenant_site.render(
+        request,
+        "konstruct/session.html",
+        title=gettext("Session"),
+        session=found,
+        query=urlencode({"thread": found.thread_id}),
+        turns=turns,
+        problem=problem,
+    )
+
+
+@tenant_site.post_page("sessions/session/clear/", permission="audit.clear_session")
+def clear_session(request: HttpRequest) -> HttpResponseBase:
+    """Delete the whole history of a session and log it."""
+    found = _get_session(request)
+    # First, because LangGraph's connection has its own transaction.
+    log_access(request, Action.CLEAR, "session")
+    _store().clear_session(found.thread_id)
+    messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
+    return redirect("admin:sessions")
+
+
+def _store() -> SessionStore:
+    return SessionStore(required_tenant_id())
+
+
+def find_sessions(thread_id: str) -> list[Session]:
+    """Return the session of a thread, if there is one."""
+    try:
+        found = _store().get_session(thread_id)
+    except InvalidArgument:
+        return []
+    return [found] if found else []
+
+
+def _get_session(request: HttpRequest) -> Session:
+    for found in find_sessions(request.GET.get("thread", "")):
+        return found
+    raise Http404("This tenant has no such session.")
+
+
+@tenant_site.page("windows/", permission=VIEW_WINDOWS)
+def windows(request: HttpRequest) -> HttpResponseBase:
+    """List the windows in the cache, also those without a message in the transcript."""
+    found, cursor = list_windows(pages.as_number(request.GET.get("cursor")) or 0)
+    log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
+    people = displayed_names(row.user_id for row in found)
+    agents = {str(pk): name for pk, name in pages.agent_names().items()}
+    return tenant_site.render(
+        request,
+        "konstruct/windows.html",
+        title=gettext("Recent turns"),
+        rows=[
+            (
+                row,
+                agents.get(row.agent_id, ""),
+                people.get(row.user_id, ""),
+                urlencode({"agent": row.agent_id, "user": row.user_id}),
+            )
+            for row in found
+        ],
+        cursor=cursor,
+    )
+
+
+@tenant_site.page("window/", permission=VIEW_WINDOWS)
+def window(request: HttpRequest) -> HttpResponseBase:
+    """Show one window."""
+    agent, user_id = _agent_and_user(request)
+    log_access(request, Action.VIEW, "window", agent_id=agent.pk, user_id=user_id)
+    speakers = {
+        "user_id": user_id,
+        "person_name": displayed_names([user_id]).get(user_id, ""),
+        "agent_name": agent.name,
+    }
+    return tenant_site.render(
+        request,
+        "konstruct/window.html",
+        title=gettext("Recent turns"),
+        agent=agent,
+        user_id=user_id,
+        query=pages.agent_user_query(agent.pk, user_id),
+        turns=[
+            {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
+            for turn in get_recent_messages(required_tenant_id(), agent.pk, user_id)
+        ],
+    )
+
+
+@tenant_site.post_page("window/clear/", name="clear_window", permission="memory.add_windowclear")
+def clear_recent_turns(request: HttpRequest) -> HttpResponseBase:
+    """Clear a window and log it."""
+    agent, user_id = _agent_and_user(request)
+    with transaction.atomic():
+        log_access(request, Action.CLEAR, "window", agent_id=agent.pk, user_id=user_id)
+        clear_window(required_tenant_id(), agent.pk, user_id)
+    messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
+    return redirect(f"{reverse('admin:window')}?{pages.agent_user_query(agent.pk, user_id)}")
+
+
+def _agent_and_user(request: HttpRequest) -> tuple[Agent, str]:
+    """Return the agent and the id of the user that the address names."""
+    user_id = pages.as_user_id(request.GET.get("user"))
+    if not user_id:
+        raise Http404("The address names no user.")
+    return get_object_or_404(Agent, pk=pages.as_uuid(request.GET.get("agent"))), user_id

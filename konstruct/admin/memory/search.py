@@ -14,13 +14,11 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.dataclasses import SearchResult
 
+from konstruct.admin import pages
 from konstruct.admin.access import log_access
-from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.conversations import READ
-from konstruct.admin.memory.marking import highlight
-from konstruct.admin.memory.sessions import find_sessions
+from konstruct.admin.memory.rows import find_sessions
 from konstruct.admin.memory.sources import left_out_context, memory_context
-from konstruct.admin.pages import AgentField, PageForm, UserField, as_user_id, as_uuid
 from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
@@ -31,7 +29,6 @@ from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
 from memory.models import Message
-from tenants.admin.list_tools import date_range
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -53,33 +50,13 @@ PAGES: Final[dict[type[Model], str]] = {
 }
 
 
-DATE: Final = forms.DateInput(attrs={"type": "date"})
-
-
-class FilterForm(PageForm):
+class FilterForm(pages.PageForm):
     """The filters of a search."""
 
-    agent = AgentField(_("All agents"))
+    agent = pages.AgentField(_("All agents"))
     agent.widget.attrs |= {"class": "k-input"}
-    user = UserField(is_known=True, label=_("Person"))
+    user = pages.UserField(is_known=True, label=_("Person"))
     user.widget.attrs |= {"class": "k-input", "placeholder": _("Id or name")}
-    channel = forms.CharField(label=_("Channel"), required=False)
-    since = forms.DateField(label=_("From"), required=False, widget=DATE)
-    until = forms.DateField(label=_("To"), required=False, widget=DATE)
-
-    def message_filter(self) -> MessageFilter:
-        """Return the valid values as a filter; both dates are included."""
-        self.full_clean()
-        values = self.cleaned_data
-        days = {"from": self.data.get("since", ""), "to": self.data.get("until", "")}
-        since, until = date_range(days)
-        return MessageFilter(
-            agent_id=values.get("agent"),
-            user_id=values.get("user"),
-            channel=values.get("channel") or None,
-            since=since,
-            until=until,
-        )
 
 
 @tenant_site.page("search/", permission=SEARCH)
@@ -87,7 +64,10 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     """Find objects of the tenant; an id redirects to its object."""
     query = query_of(request, "q")
     form = FilterForm(request.GET)
-    message_filter = form.message_filter()
+    form.full_clean()
+    message_filter = MessageFilter(
+        agent_id=form.cleaned_data.get("agent"), user_id=form.cleaned_data.get("user")
+    )
     exact = next(exact_links(request, query), None) if query else None
     # An unknown person must not widen the search to all people.
     is_searched = query and exact is None and "user" not in form.errors
@@ -133,7 +113,7 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
         messages = search_messages(
             query, message_filter=message_filter, limit=MAX_MESSAGES, query_embedding=vector
         )
-    names, named = agent_names(), list(named_links(request, query))
+    names, named = pages.agent_names(), list(named_links(request, query))
     shown = [user_id for _, user_id in named] + [fact.user_id for fact in facts]
     return {
         "named": [result for result, _ in named],
@@ -142,11 +122,7 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
             for fact in facts
         ],
         "messages_found": [
-            (
-                match,
-                names.get(match.message.agent_id, str(match.message.agent_id)),
-                highlight(match.message.content, query),
-            )
+            (match, names.get(match.message.agent_id, str(match.message.agent_id)))
             for match in messages.hits
         ],
         "is_partial": messages.is_partial,
@@ -162,7 +138,7 @@ def query_of(request: HttpRequest, parameter: str) -> str:
 
 def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     """Yield the rows with an id, of all tables that the person may view, in one query."""
-    row_id = as_uuid(query)
+    row_id = pages.as_uuid(query)
     if row_id is None:
         return
     admins: dict[str, ModelAdmin[Any]] = {
@@ -181,13 +157,13 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     first, *others = kinds
     for (label,) in first.union(*others, all=True):
         model = admins[label].model
-        link = reverse(PAGES.get(model, model_page(model, "change")), args=[row_id])
+        link = reverse(PAGES.get(model, pages.model_page(model, "change")), args=[row_id])
         yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
 def named_links(request: HttpRequest, query: str) -> Iterator[tuple[SearchResult, str]]:
     """Yield people, agents, conversations and sessions by their name or id, each with its user."""
-    if as_user_id(query) and request.user.has_perm(VIEW_PEOPLE):
+    if pages.as_user_id(query) and request.user.has_perm(VIEW_PEOPLE):
         accounts = users_of_accounts(query) if request.user.has_perm(VIEW_ACCOUNTS) else []
         for person in people().filter(with_text(query, also_ids=accounts))[:MAX_RESULTS]:
             link = reverse("admin:person", query={"user": person.user_id})
@@ -224,11 +200,11 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     return [*results, *(result for result, _ in named)]
 
 
-class RecallForm(PageForm):
+class RecallForm(pages.PageForm):
     """A question to the memory that an agent has of a person."""
 
     agent = forms.ModelChoiceField(Agent.objects.all(), label=_("Agent"), empty_label=None)
-    user = UserField(is_known=True, label=_("Person"))
+    user = pages.UserField(is_known=True, label=_("Person"))
     user.required = True
     q = forms.CharField(label=_("Question"), max_length=MAX_QUESTION)
 
@@ -252,21 +228,11 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             shared=True,
         )
         result = searched.messages
-        hits = [
-            {
-                **memory_context(asdict(hit), asdict(hit), agent),
-                "highlighted": highlight(hit.content, query),
-            }
-            for hit in (result.hits if result else ())
-        ]
-        cut = left_out_context(map(asdict, result.cut), agent) if result else []
-        authors = {"user_id": user_id, "agent_name": agent.name}
-        context = {
-            "is_searched": True,
-            "hits": [{**memory, **authors} for memory in hits],
-            "cut": [{**memory, **authors} for memory in cut],
-            "facts": searched.facts or [],
-        }
+        hits = [memory_context(asdict(hit), asdict(hit)) for hit in (result.hits if result else ())]
+        cut = left_out_context(map(asdict, result.cut)) if result else []
+        for memory in (*hits, *cut):
+            memory |= {"user_id": user_id, "agent_name": agent.name}
+        context = {"is_searched": True, "hits": hits, "cut": cut, "facts": searched.facts or []}
     return tenant_site.render(
         request, "konstruct/memories.html", title=gettext("Memories"), form=form, **context
     )

@@ -12,22 +12,18 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import author_of, log_row_access
 from konstruct.admin.memory.fact_review import WHOLE_MESSAGE, ReasonForm
 from konstruct.admin.pages import as_number, as_uuid, show_outcome
-from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.conf import ERASED_PART, UNANSWERED_CHANNELS
 from memory.context.recall_traces import traces
-from memory.exceptions import InvalidArgument
 from memory.facts import exclude_from_recall, include_again
 from memory.models import MemoryEntry, Message, RecallEvent, RecallExclusion, Role
 from memory.models.facts import FactState
-from memory.recall.policy import RecallWeights
 from memory.recall.service import unknown_languages
 from memory.text.chunking import sentence_spans
 from tenants.admin.sites import tenant_site
@@ -35,13 +31,14 @@ from tenants.audit.models import Action
 from tenants.audit.people import NO_LOCALE, locales_of
 
 MAX_TURN_CHARACTERS: Final = 400
+# The parts of a memory's score.
 SIGNALS: Final = {
-    "meaning": _("One of its sentences is similar to the question."),
-    "words": _("It has words of the question. Rare words count more."),
-    "names": _("The question names its author."),
-    "time": _("The question asks for a time, and it contains one."),
-    "conversation": _("Its conversation matches the question."),
-    "fact": _("A fact based on it is similar to the question."),
+    "cosine": _("meaning"),
+    "lexical": _("words"),
+    "subject": _("names"),
+    "time": _("time"),
+    "session": _("conversation"),
+    "fact": _("fact"),
 }
 REASONS: Final = {
     "excluded": _("It is already in the prompt."),
@@ -122,8 +119,8 @@ def with_sources(
     language = language or locales_of([user_id]).get(user_id, NO_LOCALE).language
     prompt = trace.get("prompt") or {}
     sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
-    hits = [memory_context(hit, hit, agent) for hit in trace["hits"]]
-    cut = left_out_context(trace["cut"], agent)
+    hits = [memory_context(hit, hit) for hit in trace["hits"]]
+    cut = left_out_context(trace["cut"])
     ranked = (trace.get("reranker") or {}).get("ranked", ())
     ranks = {memory["id"]: (rank, memory["score"]) for rank, memory in enumerate(ranked, 1)}
     facts = [
@@ -162,24 +159,14 @@ def with_sources(
         "facts_left_out": facts_left_out,
         "left_out_count": len(facts_left_out),
         "turns": turns,
-        "instructions": [
-            {
-                "title": gettext("Instructions of the application")
-                if message["content"].startswith(INSTRUCTIONS_OPENING)
-                else gettext("Agent instructions"),
-                "content": message["content"],
-            }
-            for message in sections.get("system", [])
-        ],
     }
 
 
-def left_out_context(cut: Iterable[Mapping[str, Any]], agent: Agent | None) -> list[dict[str, Any]]:
+def left_out_context(cut: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the memories that were left out, with their texts, which one query reads.
 
     Args:
         cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
-        agent: the agent that recalled.
     """
     cut = list(cut)
     ids = [hit["message_id"] for hit in cut if hit.get("message_id")]
@@ -187,21 +174,18 @@ def left_out_context(cut: Iterable[Mapping[str, Any]], agent: Agent | None) -> l
     texts = {
         str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
     }
-    return [memory_context(hit, texts.get(str(hit.get("message_id")), {}), agent) for hit in cut]
+    return [memory_context(hit, texts.get(str(hit.get("message_id")), {})) for hit in cut]
 
 
-def memory_context(
-    hit: Mapping[str, Any], message: Mapping[str, Any], agent: Agent | None
-) -> dict[str, Any]:
+def memory_context(hit: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
     """Return one memory for memory.html.
 
     Args:
         hit: the entry of a trace.
         message: the values of its message; empty if it was removed.
-        agent: the agent that recalled.
     """
     created_at, probability = message.get("created_at"), hit.get("probability")
-    reason = hit.get("reason", "")
+    reason, parts = hit.get("reason", ""), hit.get("channels", {})
     return {
         "message_id": str(hit.get("message_id") or ""),
         "content": message.get("content") or message.get("shown") or hit.get("content", ""),
@@ -210,41 +194,10 @@ def memory_context(
         "created_at": parse_datetime(created_at) if isinstance(created_at, str) else created_at,
         "score": hit.get("score", 0.0),
         "probability_percent": None if probability is None else round(100 * probability),
-        "signals": _score_shares(hit, agent),
+        "signals": [(label, parts[name]) for name, label in SIGNALS.items() if parts.get(name)],
         "reason": reason,
         "why_not": REASONS.get(reason, reason),
     }
-
-
-def _score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
-    """Return the shares of a memory's score in percent, the largest first.
-
-    The remainder that the weights do not explain is the conversation's: its part depends on the
-    length of all turns, which a trace does not have.
-    """
-    values = hit.get("channels", {})
-    try:
-        weights = agent.recall_policy.weights if agent else RecallWeights()
-    except InvalidArgument:
-        weights = RecallWeights()
-    parts = {
-        "meaning": values.get("cosine", 0.0),
-        "words": weights.lexical * values.get("lexical", 0.0),
-        "names": 2 * weights.subject * max(0.0, values.get("subject", 0.0)),
-        "time": weights.time * values.get("time", 0.0),
-        "fact": weights.fact * values.get("fact", 0.0),
-    }
-    neighbour_sum = sum(values.get(name, 0.0) for name in ("session", "previous", "following"))
-    if neighbour_sum > 0:
-        parts["conversation"] = hit.get("score", 0.0) - sum(parts.values())
-    parts = {name: part for name, part in parts.items() if part > 0}
-    total = sum(parts.values())
-    shares = {name: round(100 * part / total) for name, part in parts.items()}
-    return [
-        {"label": gettext(name), "help": SIGNALS[name], "percent": share}
-        for name, share in sorted(shares.items(), key=lambda item: -item[1])
-        if share
-    ]
 
 
 class _Changes:
@@ -299,15 +252,9 @@ class _Changes:
             return [gettext("deleted or erased since")]
         if fact_now.state != FactState.ACTIVE:
             return [str(_STATES[FactState(fact_now.state)])]
-        changes = []
         if fact_now.content != fact["content"]:
-            changes.append(gettext("now: %(value)s") % {"value": fact_now.content[:300]})
-        moment = timezone.now()
-        if any(
-            end is not None and end <= moment for end in (fact_now.valid_to, fact_now.expires_at)
-        ):
-            changes.append(gettext("ended since"))
-        return changes
+            return [gettext("now: %(value)s") % {"value": fact_now.content[:300]}]
+        return []
 
 
 def _turns(

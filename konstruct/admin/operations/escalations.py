@@ -13,15 +13,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
+from konstruct.admin import pages
 from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
-from konstruct.admin.lists import AgentFilter, UserFilter, link
-from konstruct.admin.pages import PageForm, agent_user_query, as_uuid, show_outcome
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import ChoiceFilter, Colours
+from tenants.admin.recorded_admin import BADGES
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -34,42 +33,6 @@ MAX_COLLEAGUES = 200
 MAX_REASON_CHARACTERS = 2_000
 
 
-class StateFilter(ChoiceFilter):
-    """Open, or resolved."""
-
-    title = _("state")
-    parameter_name = "state"
-    values = {"open": _("open"), "resolved": _("resolved")}
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.open() if value == "open" else rows.resolved()
-
-
-class ToFilter(ChoiceFilter):
-    """To a person, or to another agent."""
-
-    title = _("answered by")
-    parameter_name = "to"
-    values = {"person": _("a person"), "agent": _("another agent")}
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        return rows.to_people() if value == "person" else rows.to_agents()
-
-
-class AssignedFilter(ChoiceFilter):
-    """Assigned to the current user, or to no user."""
-
-    title = _("assigned")
-    parameter_name = "assigned"
-    values = {"me": _("to me"), "none": _("unassigned")}
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        if self.value() not in self.values:
-            return queryset
-        name = request.user.get_username() if self.value() == "me" else ""
-        return queryset.filter(assigned_to=name)
-
-
 @admin.register(Escalation, site=tenant_site)
 class EscalationAdmin(AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
@@ -79,8 +42,9 @@ class EscalationAdmin(AgentRowsAdmin):
         "opened_by", "resolved_by", "thread_link",
     )  # fmt: skip
     list_filter = (
-        *(StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter),
-        *("opened_by", "opened_at"),
+        ("resolved_at", admin.EmptyFieldListFilter),
+        ("to_agent_id", admin.EmptyFieldListFilter),
+        *("assigned_to", pages.AgentFilter, pages.UserFilter, "opened_by", "opened_at"),
     )
     search_fields = ("=user_id", "reason", "note")
     time_column = "opened_at"
@@ -94,7 +58,7 @@ class EscalationAdmin(AgentRowsAdmin):
             return gettext("a person")
         return escalation.to_agent_name or str(escalation.to_agent_id)
 
-    @display(description=_("State"), label=Colours({"open": "warning", "resolved": "success"}))
+    @display(description=_("State"), label=BADGES)
     def state(self, escalation: Escalation) -> str:
         """Return the word for the row's state."""
         return gettext("open") if escalation.resolved_at is None else gettext("resolved")
@@ -104,10 +68,10 @@ class EscalationAdmin(AgentRowsAdmin):
         """A link to the page of the escalation, where an open one is answered."""
         is_answered = escalation.resolved_at is not None or escalation.to_agent_id is not None
         text = gettext("Read") if is_answered else gettext("Read and answer")
-        return link(text, "escalation", escalation.pk)
+        return pages.link(text, "escalation", escalation.pk)
 
 
-class AnswerForm(PageForm):
+class AnswerForm(pages.PageForm):
     """The answer of a person to the user."""
 
     content = forms.CharField(
@@ -125,7 +89,7 @@ class AnswerForm(PageForm):
     )
 
 
-class ResolutionForm(PageForm):
+class ResolutionForm(pages.PageForm):
     """How an escalation ends."""
 
     outcome = forms.ChoiceField(
@@ -158,7 +122,7 @@ def answer_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
     if not form.is_valid():
         return _render_page(request, row, form, ResolutionForm())
     content = form.cleaned_data["content"]
-    with show_outcome(request, gettext("The answer is on its way to the user.")):
+    with pages.show_outcome(request, gettext("The answer is on its way to the user.")):
         escalations.answer_as_person(
             row.pk,
             content,
@@ -179,7 +143,7 @@ def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpRespons
         return _render_page(request, row, AnswerForm(), form)
     before, outcome = row_state(row), form.cleaned_data["outcome"]
     success = gettext("Resolved: the agent answers in this thread again.")
-    with show_outcome(request, success), transaction.atomic():
+    with pages.show_outcome(request, success), transaction.atomic():
         resolved = escalations.resolve(
             row.pk,
             by=request.user.get_username(),
@@ -197,7 +161,7 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
     row, to = get_object_or_404(Escalation, pk=escalation_id), request.POST.get("to", "")
     before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
-    with show_outcome(request, success), transaction.atomic():
+    with pages.show_outcome(request, success), transaction.atomic():
         assigned = escalations.assign(row.pk, to=to)
         log_row_access(request, Action.EDIT, row, before=before, after=row_state(assigned))
     return redirect("admin:escalation", row.pk)
@@ -215,7 +179,7 @@ def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 @tenant_site.post_page("conversations/<uuid:message_id>/hand-over/", permission=ESCALATE)
 def hand_over(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Transfer the thread of a message to another agent."""
-    to_agent = as_uuid(request.POST.get("agent"))
+    to_agent = pages.as_uuid(request.POST.get("agent"))
     if to_agent is None:
         raise Http404("This tenant has no such agent.")
     reason = f"{request.user.get_username()} transferred it."
@@ -235,7 +199,7 @@ def _open_in_thread(
 ) -> HttpResponseBase:
     """Open an escalation in the thread of a message, log it, and go to its page."""
     message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    with show_outcome(request, success), transaction.atomic():
+    with pages.show_outcome(request, success), transaction.atomic():
         opened, is_new = open_in(
             escalations.Thread.of(message),
             opened_by=escalations.OpenedBy.PERSON,
@@ -298,6 +262,6 @@ def _render_page(
         may_answer=may_resolve and row.to_agent_id is None,
         may_resolve=may_resolve,
         colleagues=colleagues[:MAX_COLLEAGUES] if is_open else [],
-        query=agent_user_query(None, row.user_id),
+        query=pages.agent_user_query(None, row.user_id),
         is_fullwidth=1,
     )

@@ -24,7 +24,6 @@ from tenants.audit.models import Action
 
 IMPORT: Final = "orchestrator.add_historyimport"
 IMPORT_PAGE: Final = "admin:orchestrator_historyimport_change"
-SHOWN: Final = 20
 
 
 def _lines_field(label: Any, help_text: Any) -> forms.CharField:
@@ -75,7 +74,7 @@ class ImportForm(PageForm):
 
 @tenant_site.page("imports/", permission=IMPORT)
 def import_history(request: HttpRequest) -> HttpResponseBase:
-    """Take a file, and preview it; list the imports of the last day."""
+    """Take a file, and preview it."""
     form = ImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         options = dict(form.cleaned_data)
@@ -93,13 +92,11 @@ def import_history(request: HttpRequest) -> HttpResponseBase:
             )
             log_row_access(request, Action.CREATE, upload, after=row_state(upload))
             return redirect(IMPORT_PAGE, upload.pk)
-    recent = HistoryImport.objects.defer("content", "options", "report").order_by("-created_at")
     return tenant_site.render(
         request,
         "konstruct/import_history.html",
         title=gettext("Import history"),
         form=form,
-        recent=recent[:SHOWN],
     )
 
 

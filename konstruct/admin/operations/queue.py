@@ -1,47 +1,43 @@
-"""Work that waits: the base of lists of jobs, and events of channels, replies and deliveries."""
+"""Work that waits and that was done: jobs, calls of tools and models, usage, and processes."""
 
-from typing import Any, ClassVar
+import logging
+from collections.abc import Iterable, Iterator
+from datetime import UTC, timedelta
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin, messages
-from django.db.models import OuterRef, Q, QuerySet
-from django.http import HttpRequest
+from django.db import DatabaseError
+from django.db.models import F, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import (
-    AgentNameAdmin,
-    AuditedAdmin,
-    AuditedReadOnlyAdmin,
-    log_row_access,
-)
-from konstruct.admin.lists import AgentFilter, UserFilter, column
+from konstruct.admin import access
+from konstruct.admin.pages import AgentFilter, UserFilter, column, link
+from konstruct.api.health import readiness
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
-from konstruct.orchestrator.models import ExtractionCursor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED, REPLIES
 from tenants import transaction
-from tenants.admin.columns import ChoiceFilter, Colours
-from tenants.admin.sites import tenant_site
+from tenants.admin.exports import export_response
+from tenants.admin.recorded_admin import BADGES, ChoiceFilter
+from tenants.admin.sites import ExtraContext, operator_site, tenant_site
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
+from tenants.audit.operator_log import record_person_action
+from tenants.context import required_tenant_id, tenant_scope
+from tenants.exceptions import KonstructError
 from tenants.jobs import JobKind
-from tenants.models import job_columns
-
-STATE_COLOURS = Colours(
-    {
-        "queued": "info",
-        "held": "warning",
-        "failed": "danger",
-        "closed": "info",
-        "delivered": "success",
-        "processed": "success",
-    }
-)
-
+from tenants.limits.quotas import UNLIMITED, Quota, limits_of
+from tenants.models import Tenant, job_columns
+from tenants.outages import OUTAGES
 
 _CONDITIONS = {
     "queued": Q(due_at__isnull=False, failed_at__isnull=True, held_for=""),
@@ -66,7 +62,7 @@ class JobStateFilter(ChoiceFilter):
         return rows.filter(_CONDITIONS[value])
 
 
-class JobListAdmin(AuditedAdmin):
+class JobListAdmin(access.AuditedAdmin):
     """Rows with the state of their job. Jobs that were given up can be retried."""
 
     kind: ClassVar[JobKind]
@@ -86,7 +82,7 @@ class JobListAdmin(AuditedAdmin):
             return rows
         return rows.annotate(**job_columns(self.kind.name, self.job_key))
 
-    @display(description=_("state"), label=STATE_COLOURS)
+    @display(description=_("state"), label=BADGES)
     def state(self, row: Any) -> str:
         """Return the state of the row's job."""
         if row.held_for:
@@ -105,7 +101,9 @@ class JobListAdmin(AuditedAdmin):
                 if not self.retry_job(row):
                     continue
                 message = getattr(row, "message", row)
-                log_row_access(request, Action.RETRY, message, self.kind.name, subject_id=row.pk)
+                access.log_row_access(
+                    request, Action.RETRY, message, self.kind.name, subject_id=row.pk
+                )
             retried += 1
         if retried:
             self.message_user(
@@ -121,13 +119,13 @@ class JobListAdmin(AuditedAdmin):
         return self.kind.retry(row.pk)
 
 
-class JobAdmin(JobListAdmin, AuditedReadOnlyAdmin):
+class JobAdmin(JobListAdmin, access.AuditedReadOnlyAdmin):
     """Read-only rows about a message, with the state of their job."""
 
     list_select_related: Any = ("message",)
 
 
-@admin.register(PendingReply, site=tenant_site)
+@admin.register(models.PendingReply, site=tenant_site)
 class PendingReplyAdmin(JobAdmin):
     """Messages without a reply, and why."""
 
@@ -184,8 +182,8 @@ class DeliveryAdmin(JobAdmin):
     ordering = ("-created_at", "-message_id")
 
 
-@admin.register(ExtractionCursor, site=tenant_site)
-class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
+@admin.register(models.ExtractionCursor, site=tenant_site)
+class ExtractionCursorAdmin(access.AgentNameAdmin, JobAdmin):
     """Conversations from which facts are extracted."""
 
     kind = EXTRACTIONS
@@ -199,3 +197,124 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
     list_select_related = ()
     search_fields = ("=user_id", "=thread_id")
     ordering = ("user_id", "agent_id", "thread_id")
+
+
+logger = logging.getLogger(__name__)
+
+# Days of the operators' CSV.
+CSV_DAYS: Final = 366
+
+
+@admin.register(models.DailyUsage, site=tenant_site)
+class DailyUsageAdmin(access.AuditedReadOnlyAdmin):
+    """Counts of days, below the quotas with their use."""
+
+    list_before_template = "konstruct/usage.html"
+    list_display = ("day", *usage.COUNTS)
+    date_hierarchy = "day"
+    ordering = ("-day",)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: ExtraContext = None
+    ) -> HttpResponse:
+        """Show the quotas and the days."""
+        tenant = usage.tenant_row()
+        measured_at = parse_datetime(tenant.usage.get("measured_at", ""))
+        quotas = {"quotas": _quotas(tenant), "measured_at": measured_at}
+        return super().changelist_view(request, {**(extra_context or {}), **quotas})
+
+
+@operator_site.page("usage/", name="usage", permission="tenants.view_tenant")
+def usage_by_day(request: HttpRequest) -> HttpResponseBase:
+    """Send the days of all tenants as CSV."""
+    record_person_action(request, "export", "usage")
+    columns = ["tenant", "day", *usage.COUNTS]
+    return export_response("usage", columns, _days(Tenant.objects.provisioned()))
+
+
+def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:
+    """Yield the days of tenants. A tenant that cannot be read has one line, "unknown"."""
+    since = timezone.now().astimezone(UTC).date() - timedelta(days=CSV_DAYS)
+    for tenant in tenants:
+        rows: list[tuple[Any, ...]]
+        try:
+            with tenant_scope(tenant.pk):
+                days = models.DailyUsage.objects.filter(day__gte=since).order_by("day")
+                rows = list(days.values_list("day", *usage.COUNTS))
+        except (*OUTAGES, DatabaseError, KonstructError) as error:
+            logger.warning("The usage of tenant %s cannot be read: %s", tenant.slug, error)
+            rows = [("unknown",)]
+        yield from ((tenant.slug, *row) for row in rows)
+
+
+def _quotas(tenant: Tenant) -> list[dict[str, Any]]:
+    limits = limits_of(tenant.quotas)
+    rows = []
+    for quota, used in usage.usage_of(tenant, Quota).items():
+        limit = limits.get(quota, UNLIMITED)
+        most = limit.hard or limit.soft
+        rows.append(
+            {
+                "label": quota.label,
+                "used": used,
+                "soft": limit.soft,
+                "hard": limit.hard,
+                "share": min(100, int(100 * used / most)) if most and used is not None else None,
+                "level": limit.level(used),
+            }
+        )
+    return rows
+
+
+@operator_site.page("processes/", permission="tenants.view_tenant")
+def processes(request: HttpRequest) -> HttpResponseBase:
+    """List the services and worker processes with their states, as `/health/ready` does."""
+    record_person_action(request, "list", "processes")
+    return operator_site.render(
+        request,
+        "konstruct/processes.html",
+        title=gettext("Processes"),
+        checks=readiness().items(),
+    )
+
+
+@admin.register(models.ToolCall, site=tenant_site)
+class ToolCallAdmin(access.AgentRowsAdmin):
+    """Tool calls of agents. Only the user approves or denies them."""
+
+    list_display = (
+        "created_at", "state", "name", "agent", "user_id", "question", "decided_by", "result",
+    )  # fmt: skip
+    list_filter = ("state", AgentFilter, UserFilter, "name")
+    search_fields = ("=user_id", "question", "decided_by")
+
+
+@admin.register(models.ModelCall, site=tenant_site)
+class ModelCallAdmin(access.AgentRowsAdmin):
+    """Requests to language models, with their tokens and their cost."""
+
+    list_display = (
+        "created_at", "outcome", "error", "purpose_label", "agent", "agent_version",
+        "language_model", "model", "prompt_tokens", "completion_tokens", "cost", "reply",
+    )  # fmt: skip
+    list_filter = ("outcome", AgentFilter, "created_at")
+
+    @display(description=_("purpose"), ordering="purpose")
+    def purpose_label(self, call: models.ModelCall) -> str:
+        """The purpose in words."""
+        return gettext(call.purpose)
+
+    @display(description=_("Reply"))
+    def reply(self, call: models.ModelCall) -> SafeString | str:
+        """A link to the reply, or to the message that it should answer."""
+        if call.message_id is None:
+            return ""
+        reply_id = call.reply_id  # type: ignore[attr-defined]  # an annotation
+        text = gettext("Open reply") if reply_id else gettext("Open message")
+        shown = reply_id or call.message_id
+        return link(text, "conversation", shown, fragment=f"m{shown}")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the calls with the ids of their replies."""
+        calls: QuerySet[Any] = super().get_queryset(request)
+        return calls.annotate(reply_id=F("message__reply__pk"))

@@ -1,13 +1,15 @@
-"""Notifications and webhooks: who gets events; the events, and what was sent."""
+"""What receives events: notifications, webhooks and Slack, with what was sent."""
 
-import re
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import F, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import (
@@ -16,21 +18,20 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from konstruct.admin.access import (
-    AgentRowsAdmin,
-    AuditedAdmin,
-    AuditedReadOnlyAdmin,
-    log_row_access,
-)
-from konstruct.admin.lists import AgentFilter, UserFilter, id_column
+from konstruct.admin import access
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
+from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, id_column, show_outcome
 from konstruct.channels import webhooks
-from konstruct.channels.models import SlackInstallation
+from konstruct.channels.models import SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
+from konstruct.channels.slack import installations
 from konstruct.model_names import translated_choices
+from konstruct.orchestrator.models import Agent
 from konstruct.outgoing import AddressRefused
 from tenants.admin.sites import tenant_site
+from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.outbox.models import (
     MAX_ADDRESSES,
@@ -41,8 +42,6 @@ from tenants.outbox.models import (
     Subscription,
     Target,
 )
-
-CHANNEL_ID: Final = re.compile(r"[CG][A-Z0-9]{5,49}")
 
 
 def workspace_choices() -> list[tuple[str, str]]:
@@ -83,6 +82,19 @@ class SubscriptionForm(forms.ModelForm):
         widget=UnfoldAdminSelectWidget,
         help_text=_("A connected workspace."),
     )
+    slack_channel = forms.RegexField(
+        r"^[CG][A-Z0-9]{5,49}$",
+        label=_("Slack channel"),
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=Subscription._meta.get_field("slack_channel").help_text,
+        error_messages={
+            "invalid": _(
+                "This is not the id of a Slack channel, such as C024BE7LR. Slack shows it at the"
+                " end of the channel's details."
+            )
+        },
+    )
 
     class Meta:
         model = Subscription
@@ -119,21 +131,11 @@ class SubscriptionForm(forms.ModelForm):
                 webhooks.check_address(url)
             except AddressRefused as error:
                 self.add_error("url", str(error))
-        channel = values.get("slack_channel")
-        if channel and not CHANNEL_ID.fullmatch(channel):
-            self.add_error(
-                "slack_channel",
-                gettext(
-                    "%(channel)r is not the id of a Slack channel, such as C024BE7LR. Slack shows"
-                    " it at the end of the channel's details."
-                )
-                % {"channel": channel},
-            )
         return values
 
 
 @admin.register(Subscription, site=tenant_site)
-class SubscriptionAdmin(AuditedAdmin):
+class SubscriptionAdmin(access.AuditedAdmin):
     """Programs, mail addresses and Slack channels that get events."""
 
     form = SubscriptionForm
@@ -194,10 +196,6 @@ class SubscriptionAdmin(AuditedAdmin):
             return super().response_add(request, obj, post_url_continue)
         return self._show(request, obj, obj.text)
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the rows alone: their deliveries need no further permission."""
-        return [str(row) for row in objs], {}, set(), []
-
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete the row, with its deliveries and their jobs."""
         webhooks.delete_subscription(obj)
@@ -211,7 +209,7 @@ class SubscriptionAdmin(AuditedAdmin):
             except KonstructError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
-            log_row_access(request, Action.SEND, row)
+            access.log_row_access(request, Action.SEND, row)
             self.message_user(
                 request, gettext("A test was sent to %(row)s.") % {"row": row}, messages.SUCCESS
             )
@@ -223,7 +221,7 @@ class SubscriptionAdmin(AuditedAdmin):
             self.message_user(request, gettext("Choose one webhook."), messages.ERROR)
             return None
         webhook, secret = webhooks.rotate_secret(queryset.get(target=Target.WEBHOOK).pk)
-        log_row_access(request, Action.EDIT, webhook)
+        access.log_row_access(request, Action.EDIT, webhook)
         return self._show(request, webhook, secret)
 
     def _show(self, request: HttpRequest, webhook: Subscription, secret: str) -> HttpResponse:
@@ -237,7 +235,7 @@ class SubscriptionAdmin(AuditedAdmin):
 
 
 @admin.register(OutboxEvent, site=tenant_site)
-class OutboxEventAdmin(AgentRowsAdmin, AuditedReadOnlyAdmin):
+class OutboxEventAdmin(access.AgentRowsAdmin, access.AuditedReadOnlyAdmin):
     """Events of the last 30 days, as programs read and receive them."""
 
     list_display = ("created_at", "type", "agent", "user_id", "thread_id", "subject_id")
@@ -273,5 +271,161 @@ class EventDeliveryAdmin(JobAdmin):
         """Send the selected events once more, also those that were delivered."""
         for delivery in queryset:
             webhooks.send_again(delivery)
-            log_row_access(request, Action.SEND, delivery)
+            access.log_row_access(request, Action.SEND, delivery)
         self.message_user(request, gettext("They are sent again."), messages.SUCCESS)
+
+
+class SlackMemberForm(forms.ModelForm):
+    """A Slack user, and the member of the team that they are."""
+
+    slack_id = forms.RegexField(
+        r"^[UW][A-Z0-9]{5,49}$",
+        label=SlackMember._meta.get_field("slack_id").verbose_name,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=SlackMember._meta.get_field("slack_id").help_text,
+        error_messages={
+            "invalid": _(
+                "This is not the id of a Slack user, such as U024BE7LH."
+                " Slack copies it in the person's profile: More, Copy member ID."
+            )
+        },
+    )
+
+    class Meta:
+        model = SlackMember
+        fields = ("installation", "slack_id", "member")
+
+
+@admin.register(SlackMember, site=tenant_site)
+class SlackMemberAdmin(access.AuditedAdmin):
+    """Members of the team who answer users from Slack, by the permissions of their accounts."""
+
+    form = SlackMemberForm
+    list_display = ("slack_id", "installation", "member")
+    list_select_related = ("installation", "member")
+    search_fields = ("slack_id", "member__username")
+    ordering = ("slack_id", "id")
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer connected workspaces, and active members; superusers only to superusers."""
+        if db_field.name == "installation":
+            kwargs["queryset"] = SlackInstallation.objects.connected()
+        elif db_field.name == "member":
+            members = User.objects.filter(is_active=True).order_by("username")
+            may_all = bool(getattr(request.user, "is_superuser", False))
+            kwargs["queryset"] = members if may_all else members.filter(is_superuser=False)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+
+CONNECT = "channels.add_slackinstallation"
+
+
+@admin.register(SlackInstallation, site=tenant_site)
+class SlackInstallationAdmin(access.AuditedReadOnlyAdmin):
+    """Workspaces. Their tokens are on no page."""
+
+    list_display = (
+        "workspace", "name", "state", "agent", "installed_by", "installed_at",
+        "ended_because",
+    )  # fmt: skip
+    list_filter = ("state",)
+    list_select_related = ("agent",)
+    search_fields = ("workspace", "name", "installed_by")
+    actions = ("disconnect",)
+    actions_by_row = ("disconnect",)
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        """Return whether the user may connect workspaces. They are added by way of Slack."""
+        return request.user.has_perm(CONNECT)
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Begin where a workspace is connected."""
+        if not self.has_add_permission(request):
+            return super().add_view(request, *args, **kwargs)  # which refuses
+        return redirect("admin:slack_connect")
+
+    @admin.action(description=_("Disconnect"), permissions=["act"])
+    def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
+        """Disconnect the selected workspaces, and revoke their tokens at Slack."""
+        disconnected = 0
+        for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
+            problem = installations.disconnect(
+                installation,
+                by=request.user.get_username(),
+                on_change=partial(_log_change, request),
+            )
+            disconnected += 1
+            if problem:
+                self.message_user(
+                    request,
+                    gettext(
+                        "%(installation)s is disconnected here, but its token was not revoked at"
+                        " Slack: %(problem)s Remove the app in the workspace's settings."
+                    )
+                    % {"installation": installation, "problem": problem},
+                    messages.WARNING,
+                )
+        if disconnected:
+            self.message_user(
+                request,
+                gettext("%(done)s disconnected.") % {"done": disconnected},
+                messages.SUCCESS,
+            )
+
+
+@admin.register(SlackUser, site=tenant_site)
+class SlackUserAdmin(access.AuditedReadOnlyAdmin):
+    """Names of Slack users."""
+
+    list_display = ("slack_id", "name", "user_id", "workspace", "looked_up_at")
+    search_fields = ("slack_id", "name", "user_id")
+    ordering = ("workspace", "slack_id")
+
+
+class ConnectForm(PageForm):
+    """The agent that answers in the workspace."""
+
+    agent = forms.ModelChoiceField(
+        Agent.objects.active(),
+        label=_("Agent"),
+        help_text=_("Answers in the workspace, and remembers the messages that it receives there."),
+    )
+
+
+@tenant_site.page("slack/connect/", permission=CONNECT)
+def slack_connect(request: HttpRequest) -> HttpResponseBase:
+    """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
+    form, address = ConnectForm(request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        agent_id, tenant_id = form.cleaned_data["agent"].pk, required_tenant_id()
+        with show_outcome(request, form=form):
+            address = installations.begin(request, tenant_id=tenant_id, agent_id=agent_id)
+    return tenant_site.render(
+        request,
+        "konstruct/slack_connect.html",
+        title=gettext("Connect a Slack workspace"),
+        form=form,
+        address=address,
+        is_configured=installations.is_configured(),
+    )
+
+
+@tenant_site.page("slack/finish/", permission=CONNECT)
+def slack_finish(request: HttpRequest) -> HttpResponseBase:
+    """Connect the workspace that Slack sends us back from."""
+    with show_outcome(request):
+        installation = installations.finish(
+            request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
+        )
+        text = gettext("%(installation)s is connected. Invite the bot to a channel there.")
+        messages.success(request, text % {"installation": installation})
+        return redirect("admin:channels_slackinstallation_changelist")
+    return redirect("admin:slack_connect")
+
+
+def _log_change(request: HttpRequest, before: RowState, installation: SlackInstallation) -> None:
+    """Log that a workspace was connected or changed."""
+    action = Action.CREATE if before is NO_STATE else Action.EDIT
+    access.log_row_access(
+        request, action, installation, before=before, after=row_state(installation)
+    )

@@ -11,13 +11,12 @@ from django.contrib import admin
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from konstruct.admin.access import AgentNameAdmin, RowPageAdmin, actor_of, log_row_access
-from konstruct.admin.pages import AgentField, PageForm, as_uuid, show_outcome
+from konstruct.admin.pages import AgentField, PageForm, show_outcome
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
@@ -27,20 +26,12 @@ from konstruct.orchestrator.retention_rules import MAX_DAYS
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import Colours, format_number, time_text
+from tenants.admin.recorded_admin import BADGES
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
 
 ERASE = "audit.add_erasurerequest"
 REQUESTED = _("The erasure is requested. An operator's process carries it out.")
-STATES = Colours(
-    {
-        "done": "success",
-        "waits for the owner": "warning",
-        "being done": "info",
-        "failed, will be tried again": "danger",
-    }
-)
 
 
 class ErasureForm(PageForm):
@@ -119,14 +110,6 @@ LATER = {
     "statistics": _("Statistics of the database"),
     "write_ahead_log": _("The log of the database"),
 }
-# Tables that people know by another name than the models have.
-KINDS = {
-    "memory_conversationembedding": _("vectors of messages"),
-    "memory_indexedmessage": _("entries of the index of words"),
-    "memory_posting": _("words of the index"),
-    "memory_scope": _("parts of the index"),
-    "memory_pendingembedding": _("messages that wait for a vector"),
-}
 
 
 class ErasureAdmin(RowPageAdmin):
@@ -154,7 +137,7 @@ class ErasureAdmin(RowPageAdmin):
             "quoted": len(receipt.get("quoted_in") or []),
         }
 
-    @display(description=_("State"), label=STATES)
+    @display(description=_("State"), label=BADGES)
     def state(self, request: ErasureRequest | MessageErasure) -> str:
         """Return the word for the state of the request."""
         if request.done_at:
@@ -207,7 +190,7 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
     names = {
         model._meta.db_table: str(model._meta.verbose_name_plural)
         for model in apps.get_models(include_auto_created=True)
-    } | KINDS
+    }
     sums: dict[str, list[int]] = {}
     for table, counts in tables.items():
         of_kind = sums.setdefault(str(names.get(table, _("records of the framework"))), [0, 0])
@@ -254,7 +237,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     """Without a rule, conversations are kept indefinitely."""
 
     form = RetentionForm
-    list_display = ("agent", "days_label", "change", "created_at")
+    list_display = ("agent", "days", "next_days", "effective_at", "created_at")
     ordering = ("created_at",)
     sortable_by = ()
     actions = None  # rules are deleted one by one: each is checked
@@ -265,45 +248,18 @@ class RetentionRuleAdmin(AgentNameAdmin):
         """The agent's name, or all others."""
         return super().agent(row) if row.agent_id else str(ALL_OTHERS)
 
-    @display(description=_("Days"))
-    def days_label(self, row: RetentionRule) -> str:
-        """Return the days that are in effect now."""
-        return gettext("for good") if row.days >= MAX_DAYS else format_number(row.days)
-
-    @display(description=_("Change"), empty_value=_("none"))
-    def change(self, row: RetentionRule) -> str:
-        """The change that waits."""
-        if row.effective_at is None:
-            return ""
-        return gettext("%(next_days)s days from %(effective_at)s") % {
-            "next_days": row.next_days,
-            "effective_at": time_text(row.effective_at),
-        }
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the messages that a pending change would remove."""
-        waits = RetentionRule.objects.filter(effective_at__isnull=False)
-        waiting = waits.filter(pk__in=filter(None, [as_uuid(object_id)])).first()
-        context = {**(extra_context or {}), "waiting": waiting}
-        if waiting is not None and request.method == "GET":
-            context["preview"] = retention_rules.preview(waiting)
-        return super().change_view(request, object_id, form_url, context)
+        rule = kwargs.get("obj")
+        if rule is not None and rule.effective_at is not None and request.method == "GET":
+            context |= {"waiting": rule, "preview": retention_rules.preview(rule)}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
         """Save the rule; fewer days wait."""
         retention_rules.set_days(obj, form.cleaned_data["days"])
-
-    def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
-        """Refuse to delete a rule without which conversations would be removed earlier."""
-        with show_outcome(request), transaction.atomic():
-            return super().delete_view(request, object_id, *args)
-        return redirect(_page_of(object_id))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete the rule, if no conversation is removed earlier without it."""
@@ -315,9 +271,5 @@ class RetentionRuleAdmin(AgentNameAdmin):
     def response_post_save_change(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
         """Redirect to the preview of a pending change."""
         if obj.effective_at is not None:
-            return redirect(_page_of(obj.pk))
+            return redirect("admin:audit_retentionrule_change", obj.pk)
         return super().response_post_save_change(request, obj)
-
-
-def _page_of(pk: Any) -> str:
-    return reverse("admin:audit_retentionrule_change", args=[pk])

@@ -1,13 +1,19 @@
 """People: the list of end users, the export and erasure of one, and the ids of channels."""
 
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.utils import display_for_field, display_for_value
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, JSONField, Model, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
@@ -15,20 +21,21 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedAdmin, PageList, actor_of, log_access
-from konstruct.admin.lists import agent_names, column
-from konstruct.admin.pages import UserField, as_user_id, show_outcome
+from konstruct.admin.pages import UserField, agent_names, as_user_id, column, show_outcome
 from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
 from konstruct.admin.people.person import VIEW, VIEW_ACCOUNTS
-from konstruct.admin.people.person_export import PersonPage
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
+from konstruct.orchestrator.identities.person_export import PersonExport, exported_models
 from konstruct.orchestrator.models import ChannelIdentity
+from konstruct.templatetags.texts import translated
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
+from memory.models import Message
 from tenants.admin.exports import streamed
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action, ErasureRequest
+from tenants.audit.models import Action
 from tenants.audit.people import Person
 
 # Replies to others that can be chosen one by one.
@@ -62,19 +69,6 @@ class PersonList(PageList):
         may_view = request.user.has_perm(VIEW_ACCOUNTS)
         accounts = channel_identities.users_of_accounts(query) if may_view else ()
         return rows.filter(with_text(query, also_ids=accounts))
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list; the id of an erased person leads to the receipt."""
-        asked = as_user_id(request.GET.get("q"))
-        if (
-            asked
-            and not channel_identities.is_known([asked])
-            and ErasureRequest.objects.about(asked).exists()
-        ):
-            return redirect(reverse("admin:person", query={"user": asked}))
-        return super().changelist_view(request, extra_context)
 
     @display(description=_("Person"))
     def person(self, user: Any) -> str:
@@ -239,3 +233,94 @@ class ChannelIdentityAdmin(AuditedAdmin):
     def record(self, request: HttpRequest, action: str, row: Any = None, **detail: Any) -> None:
         """Log a change as that of a link."""
         super().record(request, Action.LINK if action == Action.EDIT else action, row, **detail)
+
+
+# The page leaves out these kinds, which repeat messages, and columns about how memory works.
+NOT_ON_PAGE: Final = ("memory_conversationembedding", "memory_scope")
+TECHNICAL: Final = (
+    *("hits", "cut", "injected", "prompt", "embedding_model", "number", "message_ids", "folded"),
+    *("valid_from_precision", "valid_to_precision", "milliseconds", "author_id", "start", "end"),
+    "erasures",
+)
+# The text of a row in the page, by the first of these columns that it has.
+TEXTS: Final = ("content", "quote", "name", "query", "question", "reason")
+# Columns with words in English, which the page translates.
+TRANSLATED: Final = ("review_reason", "reason", "subject")
+TITLES: Final = {"recent_turns": _("Recent turns"), "sessions": _("Sessions")}
+_LABELS: Final = {"agent": _("agent"), "at": _("created at"), "unreadable": _("Not readable")}
+TURN_LABELS: Final = {field.attname: field.verbose_name for field in Message._meta.fields} | _LABELS
+
+
+class PersonPage(PersonExport):
+    """All data of a person, as a page.
+
+    Args:
+        user_ids: all ids of the person.
+        agents: the names of all agents.
+    """
+
+    def __init__(self, user_ids: Sequence[str], agents: dict[UUID, str]) -> None:
+        super().__init__(user_ids, agents)
+        self._facts: dict[UUID, str] = {}
+
+    def as_page(self, **context: Any) -> str:
+        """Return a page. Ids of rows are left out, as are empty values.
+
+        Args:
+            context: values of person_export.html.
+        """
+        sections: list[tuple[Any, list[Any]]] = []
+        for table, model in exported_models().items():
+            if table not in NOT_ON_PAGE:
+                labels = {field.attname: field.verbose_name for field in model._meta.fields}
+                texts = (self._as_text(model, row) for row in self.rows_of(model))
+                printed = [_printed_row(text, labels) for text in texts]
+                sections.append((model._meta.verbose_name_plural, printed))
+        for name, rows in self.rows_without_model():
+            printed = [_printed_row(_turn_as_text(row), TURN_LABELS) for row in rows]
+            sections.append((TITLES[name], printed))
+        return render_to_string("konstruct/person_export.html", {**context, "sections": sections})
+
+    def _as_text(self, model: type[Model], row: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of a row as people read them, without the ids of rows."""
+        texts = {}
+        for name, value in row.items():
+            field: Any = model._meta.get_field(name)
+            if field.attname == "memory_id" and not field.primary_key:
+                text: Any = self._facts.get(value, "")
+            elif name == "agent_id":
+                text = self.agents.get(value, "")
+            elif is_internal(field):
+                text = ""
+            elif name in TRANSLATED:
+                text = translated(value)
+            elif isinstance(value, bool):
+                text = gettext("Yes") if value else gettext("No")
+            elif isinstance(field, JSONField):
+                text = json.dumps(value, ensure_ascii=False) if value else ""
+            else:
+                text = display_for_field(value, field, "")
+            texts[name] = text
+        if "memory_id" in row and "content" in row:
+            self._facts[row["memory_id"]] = row["content"]
+        return texts
+
+
+def is_internal(field: Any) -> bool:
+    is_key = field.primary_key or isinstance(field, UUIDField | ForeignKey)
+    return is_key or field.name in TECHNICAL
+
+
+def _turn_as_text(turn: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a turn as people read them, without the id of its message."""
+    texts = {**turn, "message_id": "", "role": gettext(turn.get("role", ""))}
+    if turn.get("at"):
+        texts["at"] = display_for_value(datetime.fromisoformat(turn["at"]), "")
+    return texts
+
+
+def _printed_row(row: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Return the text of a row, and its other values with their labels."""
+    shown = {name: value for name, value in row.items() if value not in (None, "", [], {})}
+    text = shown.pop(next((name for name in TEXTS if name in shown), ""), "")
+    return text, [(labels.get(name, name), value) for name, value in shown.items()]

@@ -10,11 +10,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, Q
-
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import ExtractionCursor
 from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
@@ -97,20 +94,4 @@ def enqueue(
             "newest": [(newest or {}).get(thread) for thread in threads],
             "traceparent": traceparent(),
         },
-    )
-
-
-# Limit of counting an agent's conversations; the page shows no larger numbers.
-MAX_COUNTED: Final = 10_000
-
-
-def counts(agent_id: UUID) -> dict[str, int]:
-    """Return the numbers of an agent's conversations, each at most MAX_COUNTED: all, queued,
-    failed.
-    """
-    cursors = ExtractionCursor.objects.filter(agent_id=agent_id).with_jobs()[:MAX_COUNTED]
-    return cursors.aggregate(
-        conversations=Count("pk"),
-        queued=Count("pk", filter=Q(due_at__isnull=False, failed_at__isnull=True)),
-        failed=Count("pk", filter=Q(failed_at__isnull=False)),
     )

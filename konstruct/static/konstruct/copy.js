@@ -1,18 +1,17 @@
-/* A button with data-copy="ID" copies the text of the element with this id, and one with
-   data-text="TEXT" copies this text. */
+/* A button with data-copy="ID" copies the text of the element with this id. */
 
 "use strict";
 
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("button[data-copy], button[data-text]");
+  const button = event.target.closest("button[data-copy]");
   if (!button) {
     return;
   }
-  const source = document.getElementById(button.dataset.copy) || button;
+  const source = document.getElementById(button.dataset.copy);
   const label = button.textContent;
   try {
     // Browsers have a clipboard on HTTPS and localhost alone.
-    await navigator.clipboard.writeText(button.dataset.text ?? source.value ?? source.textContent);
+    await navigator.clipboard.writeText(source.value ?? source.textContent);
     button.textContent = translated("Copied");
   } catch {
     getSelection().selectAllChildren(source);

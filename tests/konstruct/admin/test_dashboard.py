@@ -1,26 +1,20 @@
 """Today: what waits, with links; and charts."""
 
-import shlex
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from konstruct.admin.menu import RECORDS, TENANT_MENU
-from konstruct.api.auth.keys import issue_key, record_use
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models import Escalation
 from memory.models import Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
-from tenants.models import Tenant
-from tenants.outbox.models import Subscription
 from tests.konstruct.conftest import Browser, Program
 
 TODAY = "/admin/"
@@ -62,21 +56,6 @@ def test_rows_and_charts_are_those_that_the_user_may_see(
     assert waiting(auditor).keys() == {"Escalations", "Pending replies"}
 
 
-def test_today_warns_where_no_one_is_notified_of_an_escalation(
-    pending_a: Program, browser: Browser, admin: Client, settings: Any
-) -> None:
-    warning = "Escalations have no notification recipient."
-    assert warning in admin.get(TODAY).text
-    reader = browser(pending_a.tenant, "view_escalation", "view_subscription")
-    assert warning not in reader.get(TODAY).text
-    settings.EMAIL_HOST = "mail.example.com"
-    with tenant_scope(pending_a.tenant.id):
-        Subscription.objects.create(
-            target="mail", addresses=["eva@example.com"], types=["escalation.opened"]
-        )
-    assert warning not in admin.get(TODAY).text
-
-
 def test_an_empty_tenant_beside_one_with_rows_has_nothing_on_today(
     pending_a: Program, program_b: Program, browser: Browser
 ) -> None:
@@ -108,7 +87,8 @@ def test_escalation_is_assigned_and_filtered_by_assignee(
             assert Escalation.objects.get().assigned_to == assigned
     me = admin.get(TODAY).context["request"].user.get_username()
     admin.post(address, {"to": me})
-    mine_page = admin.get("/admin/orchestrator/escalation/?assigned=me&state=open")
+    mine = {"assigned_to": me, "resolved_at__isempty": "1"}
+    mine_page = admin.get("/admin/orchestrator/escalation/", mine)
     assert mine_page.context["cl"].result_count == 1
     with tenant_scope(pending_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("id")
@@ -180,60 +160,11 @@ def test_every_list_is_in_the_menu_or_in_records() -> None:
 
 def test_records_has_the_permitted_tables(program_a: Program, browser: Browser) -> None:
     page = browser(program_a.tenant).get("/admin/records/")
-    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    links = [link for _, entries in page.context["groups"] for _, link, _ in entries]
     assert len(links) == sum(len(entries) for _, entries in RECORDS)
     page = browser(program_a.tenant, "view_message").get("/admin/records/")
-    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    links = [link for _, entries in page.context["groups"] for _, link, _ in entries]
     assert links == ["/admin/memory/message/", "/admin/sessions/", "/admin/activity/"]
     outsider = browser(program_a.tenant, "view_agent")
     assert outsider.get("/admin/records/").status_code == 403
     assert "/admin/records/" not in outsider.get("/admin/").text
-
-
-def steps_done(client: Client) -> list[bool]:
-    steps = client.get(TODAY).context.get("first_steps", {})
-    return [done for name, done in steps.items() if name != "command"]
-
-
-def test_first_steps_are_completed_in_turn_and_the_list_disappears(
-    tenant_a: Tenant, program_b: Program, browser: Browser
-) -> None:
-    client = browser(tenant_a)
-    assert steps_done(client) == [False, False, False]
-    with tenant_scope(tenant_a.id):
-        agent = Agent.objects.create(name="Ada")
-    assert steps_done(client) == [True, False, False]
-    key, _ = issue_key(tenant_id=tenant_a.id, name="new")
-    assert steps_done(client) == [True, True, False]
-    with tenant_scope(tenant_a.id):
-        record_use(key)
-    issue_key(tenant_id=tenant_a.id, name="unused")
-    assert steps_done(client) == [True, True, True]
-    with tenant_scope(tenant_a.id):
-        Message.objects.create(
-            agent_id=agent.pk, user_id="maria", thread_id="t", channel="rest", role="user",
-            content="Hi",
-        )  # fmt: skip
-    assert steps_done(client) == []
-    assert "First steps" not in client.get(TODAY).text
-
-
-def test_the_command_is_for_this_host_and_quotes_the_agent(
-    tenant_a: Tenant, browser: Browser
-) -> None:
-    with tenant_scope(tenant_a.id):
-        Agent.objects.create(name="</pre><script>alert(1)</script>'; rm -rf / '")
-    page = browser(tenant_a).get(TODAY)
-    command = page.context["first_steps"]["command"]
-    words = shlex.split(command.replace("\\\n", " "))
-    assert "http://tenant-a.localhost/api/v1/messages/?wait=30" in words
-    assert any(word.startswith('{"agent": "</pre>') and "rm -rf" in word for word in words)
-    assert "<script>alert(1)" not in page.text
-
-
-def test_links_of_first_steps_require_permission(tenant_a: Tenant, browser: Browser) -> None:
-    page = browser(tenant_a, "view_message", "view_agent").get(TODAY)
-    assert "First steps" in page.text
-    assert "/admin/orchestrator/agent/add/" not in page.text
-    for permission in ("view_agent", "view_message"):
-        assert "first_steps" not in browser(tenant_a, permission).get(TODAY).context

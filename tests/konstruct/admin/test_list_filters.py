@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from konstruct.admin import middleware
-from konstruct.admin.lists import BoundedPaginator, model_page
+from konstruct.admin import pages
 from konstruct.admin.memory.rows import MessageAdmin
+from konstruct.admin.pages import BoundedPaginator, model_page
 from konstruct.channels.models import SlackInstallation
 from memory.models import Message
 from tenants.admin.sites import operator_site, tenant_site
@@ -91,7 +91,7 @@ def test_a_page_ends_with_its_slow_statement(
         "get_queryset",
         lambda *_: Message.objects.extra(where=[slow]),  # noqa: S610
     )
-    monkeypatch.setattr(middleware, "PAGE_STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(pages, "PAGE_STATEMENT_SECONDS", 1)
     admin.raise_request_exception = False
     page = admin.get("/admin/memory/message/", headers={"Accept": "text/html"})
     assert page.status_code == 503

@@ -13,10 +13,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.translation import gettext, override
 
-from konstruct.admin.lists import model_page
+from konstruct.admin.pages import model_page
 from memory.indexing.embedding_jobs import drain
-from tenants.admin import list_tools
-from tenants.admin.list_tools import ListToolsAdmin
+from tenants.admin import recorded_admin
+from tenants.admin.recorded_admin import ListToolsAdmin
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import AccessEvent, ListExport
 from tenants.context import tenant_scope
@@ -87,7 +87,7 @@ def test_exported_cell_is_no_formula_and_keeps_its_text(program_a: Program, admi
 def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
     program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_tools, "BATCH_ROWS", 3)
+    monkeypatch.setattr(recorded_admin, "BATCH_ROWS", 3)
     # In one transaction, so with one time.
     add_messages(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add_messages(program_a, "later")
@@ -166,7 +166,7 @@ def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
     row = exported(admin, "/admin/audit/accessevent/", "?action__exact=edit")[0]
     assert datetime.fromisoformat(row["created_at"]) == event.created_at
     assert row["created_at"].endswith("+05:30")
-    assert (row["what"], row["subject"], row["subject_label"]) == ("edited", "agent", "agent")
+    assert (row["action"], row["subject"], row["subject_label"]) == ("edit", "agent", "agent")
     assert "name" in json.loads(row["detail"])["withheld"]
     (fact,) = exported(admin, "/admin/memory/memoryentry/")
     assert (fact["status"], fact["state"], fact["agent"]) == ("current", "active", "eve")
@@ -252,7 +252,7 @@ def import_message(program: Program, user: str, content: str, at: datetime) -> N
 def test_conversations_of_a_range_are_listed_and_exported(
     program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
+    monkeypatch.setattr(recorded_admin, "BATCH_ROWS", 2)
     page = admin.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
     assert [row.user_id for row in page.context["cl"].result_list] == ["=bob()"]
     rows = exported(admin, "/admin/conversations/")
@@ -271,7 +271,7 @@ def test_conversations_of_a_range_are_listed_and_exported(
 def test_people_are_listed_found_and_exported(
     program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
+    monkeypatch.setattr(recorded_admin, "BATCH_ROWS", 2)
 
     def people_listed(query: str) -> list[str]:
         page = admin.get(f"/admin/people/{query}")

@@ -96,13 +96,6 @@ def test_a_form_that_is_equal_or_invalid_is_not_asked(
     assert refused.context["sides"] == []
 
 
-def test_people_are_suggested_to_those_who_may_view_them(
-    program_a: Program, browser: Browser, address: str
-) -> None:
-    assert '<option value="maria">' in browser(program_a.tenant).get(address).text
-    assert "maria" not in browser(program_a.tenant, "try_agent").get(address).text
-
-
 def test_another_tenants_agent_is_not_tried(
     program_a: Program, program_b: Program, browser: Browser, address: str
 ) -> None:
@@ -162,7 +155,7 @@ def test_a_question_is_saved_asked_and_deleted(
         ask_questions(program_a.agent.pk)
     page = admin.get(address).text
     assert "Who are you?" in page
-    assert "Before version 1" in page
+    assert "Version 0" in page
     assert admin.post(f"{questions}ask/").status_code == 302
     assert admin.post(f"{questions}{question.pk}/delete/").status_code == 302
     with tenant_scope(program_a.tenant.id):
@@ -171,17 +164,15 @@ def test_a_question_is_saved_asked_and_deleted(
         assert [*actions.values_list("action", flat=True)] == ["create", "delete"]
 
 
-def test_answers_that_changed_are_marked(program_a: Program, admin: Client, address: str) -> None:
+def test_answers_are_shown_by_version(program_a: Program, admin: Client, address: str) -> None:
     with tenant_scope(program_a.tenant.id):
         save_question(program_a.agent, content="refund, <script>please")
         ask_questions_now(program_a)
         update_agent(program_a.agent, escalate_on=["refund"])
         ask_questions_now(program_a)
-        update_agent(program_a.agent, escalate_on=["refund", "x"])
-        ask_questions_now(program_a)
     page = admin.get(address)
-    ((_, _, answers, changed),) = page.context["questions"]
-    assert [answer.pk in changed for answer in answers] == [False, True, False]
+    (question,) = page.context["questions"]
+    assert [answer.version for answer in question.answers.all()] == [2, 0]
     assert "<script>please" not in page.text
     assert "handed to a person (a rule)" in page.text
 

@@ -44,18 +44,15 @@ def test_each_version_shows_its_difference(bo: Agent, program_a: Program, admin:
     assert f"[&quot;{program_a.agent.name}&quot;]" in page
 
 
-def test_rolling_back_asks_and_is_a_version(bo: Agent, program_a: Program, admin: Client) -> None:
-    address = f"/admin/agents/{bo.pk}/versions/1/restore/"
-    assert "Speak <del>very </del>plainly." in admin.get(address).text
-    assert len(versions(program_a, agent_id=bo.pk)) == 2
+def test_rolling_back_is_a_version(bo: Agent, program_a: Program, admin: Client) -> None:
     german = {"Accept-Language": "de"}
-    answer = admin.post(address, {"note": "Too long."}, headers=german)
+    answer = admin.post(f"/admin/agents/{bo.pk}/versions/1/restore/", headers=german)
     assert (
         "bo hat die Einstellungen von Version 1."
         in admin.get(answer["Location"], headers=german).text
     )
     *_, last = versions(program_a, agent_id=bo.pk)
-    assert (last.number, last.restores, last.note) == (3, 1, "Too long.")
+    assert (last.number, last.restores) == (3, 1)
     with tenant_scope(program_a.tenant.id):
         bo.refresh_from_db()
         event = AccessEvent.objects.filter(action="edit", subject="agent").latest("pk")
@@ -70,7 +67,7 @@ def test_version_that_is_no_longer_valid_is_not_restored(
     with tenant_scope(program_a.tenant.id):
         update_agent(bo, name="bea")
         create_agent(tenant_id=program_a.tenant.id, name="bo")
-    answer = admin.post(f"/admin/agents/{bo.pk}/versions/1/restore/")
+    answer = admin.post(f"/admin/agents/{bo.pk}/versions/1/restore/", follow=True)
     assert "This tenant has an agent of that name already" in answer.text
     with tenant_scope(program_a.tenant.id):
         assert Agent.objects.get(pk=bo.pk).name == "bea"
@@ -84,7 +81,7 @@ def test_an_auditor_reads_versions_and_does_not_roll_back(
     assert page.status_code == 200
     assert "Roll back" not in page.text
     address = f"/admin/agents/{bo.pk}/versions/1/restore/"
-    assert (auditor.get(address).status_code, auditor.post(address).status_code) == (403, 403)
+    assert auditor.post(address).status_code == 403
 
 
 def test_hostile_settings_are_shown_as_text(bo: Agent, program_a: Program, admin: Client) -> None:

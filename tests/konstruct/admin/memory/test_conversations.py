@@ -36,11 +36,9 @@ def test_threads_are_listed_by_their_latest_message(
     program_a: Program, populated_b: Program, admin: Client
 ) -> None:
     page = admin.get(LIST)
-    rows = [(row.user_id, row.states) for row in page.context["cl"].result_list]
     # Her second thread has the text that was stored directly.
-    assert rows == [("bob", ["waiting"]), ("maria", ["failed"]), ("maria", [])]
+    assert [row.user_id for row in page.context["cl"].result_list] == ["bob", "maria", "maria"]
     assert "I wait in tenant-a." in page.text
-    assert "1 failed" in page.text
     assert "tenant-b" not in page.text
 
 

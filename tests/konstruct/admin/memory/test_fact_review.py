@@ -128,16 +128,6 @@ def test_the_page_of_a_fact_has_its_decisions_with_a_reason(
     assert state(program_a, fact) == expected
 
 
-def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(
-    program_a: Program, admin: Client, home: Callable[..., UUID]
-) -> None:
-    home("Oslo", review="")
-    home("Bergen", slot="office", review="")
-    found = admin.get("/admin/memory/memoryentry/?q=Who+lives+in+Bergen").context["cl"]
-    assert [fact.value for fact in found.result_list] == ["Bergen", "Oslo"]
-    assert not admin.get("/admin/memory/memoryentry/?q=xyzzy").context["cl"].result_list
-
-
 def test_extraction_run_is_shown_and_rolled_back(
     program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:

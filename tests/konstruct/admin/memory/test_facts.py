@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory.marking import mark_difference
+from konstruct.admin.pages import mark_difference
 from memory.facts import LongTermMemory
 from memory.models import AuthorKind, MemoryEntry
 from memory.models.facts import Author
@@ -144,7 +144,7 @@ def test_differences_are_marked_word_by_word_and_escaped() -> None:
     assert mark_difference("x " * 3000, "y") == f"<del>{'x ' * 3000}</del><ins>y</ins>"
 
 
-def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(
+def test_the_page_names_authors_of_the_api_reasons_sources_and_replies(
     program_a: Program, browser: Browser, admin: Client, know: Callable[..., UUID]
 ) -> None:
     fact = know("Lives in Porto.")
@@ -152,11 +152,11 @@ def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(
     LongTermMemory().update(
         fact, program_a.tenant.id, content="Lives in Lisbon.", author=author, reason="She moved."
     )
-    page = admin.get(f"{FACTS}{fact}/history/").text
+    page = admin.get(f"{FACTS}{fact}/change/").text
     for text in ("crm key", "program with an API key", "She moved.", "Replies that used it"):
         assert text in page
     assert f'action="/admin/facts/{fact}/decide/"' in page
     admin.post(f"/admin/facts/{fact}/decide/", {"decision": "end", "reason": "She left."})
-    assert "She left." in admin.get(f"{FACTS}{fact}/history/").text
+    assert "She left." in admin.get(f"{FACTS}{fact}/change/").text
     looker = browser(program_a.tenant, "view_memoryentry")
-    assert "/decide/" not in looker.get(f"{FACTS}{fact}/history/").text
+    assert "/decide/" not in looker.get(f"{FACTS}{fact}/change/").text

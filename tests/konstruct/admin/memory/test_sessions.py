@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory import sessions
+from konstruct.admin.memory import rows
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Message
 from tenants.audit.models import AccessEvent
@@ -43,7 +43,7 @@ def listed(client: Client, query: str = "") -> list[str]:
 def test_sessions_are_listed_in_pages_and_found(
     program_a: Program, program_b: Program, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "PER_PAGE", 2)
+    monkeypatch.setattr(rows, "PER_PAGE", 2)
     client = browser(program_a.tenant, "view_message")
     assert listed(client) == []
     for thread_id in ("one", "two", "three", "one"):

@@ -54,8 +54,6 @@ def test_a_person_answers_and_hands_back(
     assert "Great." in admin.get(f"{replies}closed").text
     assert "Great." not in admin.get(f"{replies}failed").text
     assert "Taken care of by a person" not in admin.get("/admin/").text
-    assert "1 failed" not in admin.get("/admin/conversations/?user=zoe").text
-    assert "Reply failed" not in admin.get("/admin/people/person/?user=zoe").text
     conversation = admin.get(f"/admin/conversations/{closed.pk}/").text
     assert ("closed" in conversation, "Taken care of by a person" in conversation) == (True, True)
     assert browser(pending_b.tenant).get(page).status_code == 404
@@ -72,7 +70,6 @@ def test_person_takes_over_a_conversation(pending_a: Program, admin: Client) -> 
     text = admin.get(conversation).text
     assert "held for a person" in text
     assert "<bdi>A person</bdi> answers here" in text
-    assert "1 held" in admin.get("/admin/conversations/").text
     assert "held" in admin.get("/admin/orchestrator/pendingreply/?state=held").text
     assert admin.get(f"{conversation}escalate/").status_code == 403
 

@@ -63,28 +63,6 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
         assert [row.thread_id for row in found] == [state]
     content = admin.get(f"{CURSORS}{cursors['failed']}/change/").content.decode()
     assert "No such model: gpt-0." in content
-    agent = admin.get(f"/admin/orchestrator/agent/{program_a.agent.pk}/change/").content.decode()
-    assert "1 processed, 1 queued, 1 failed" in agent
-    person = admin.get("/admin/people/person/?user=maria").content.decode()
-    assert f"{CURSORS}?agent={program_a.agent.pk}&amp;user=maria" in person
-
-
-def test_conversation_shows_the_progress_of_its_extraction(
-    program_a: Program, cursors: dict[str, UUID], browser: Browser
-) -> None:
-    admin = browser(program_a.tenant)
-    looker = browser(program_a.tenant, "view_message")
-    with tenant_scope(program_a.tenant.id):
-        messages = {row.thread_id: row for row in Message.objects.order_by("number")}
-    texts = {
-        "processed": f"facts extracted up to #{messages['processed'].number}",
-        "queued": "facts not extracted yet",
-        "failed": "extraction of facts failed",
-    }
-    for thread, text in texts.items():
-        address = f"/admin/conversations/{messages[thread].pk}/"
-        assert text in admin.get(address).content.decode()
-        assert text not in looker.get(address).content.decode()
 
 
 def test_calls_are_listed_and_found_by_outcome_and_agent(

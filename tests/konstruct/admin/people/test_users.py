@@ -37,7 +37,7 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
     for text in ("lucja", "now", "u-17", "U024"):
         page = admin.get(PEOPLE, {"q": text})
         assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
-        assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
+        assert page.text.index("Łucja Nowak") < page.text.index(">u-17</bdi>")
     # A name in place of an id leads there.
     page = admin.get(PERSON, {"user": "Łucja Nowak"}, follow=True)
     assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
@@ -46,12 +46,8 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
     assert not looker.get(PEOPLE, {"q": "U024"}).context["cl"].result_list
 
 
-def test_a_person_is_shown_across_agents_with_the_ways_on(
-    populated_a: Program, admin: Client
-) -> None:
+def test_a_person_is_shown_across_agents(populated_a: Program, admin: Client) -> None:
     page = admin.get(PERSON, {"user": "maria"})
-    ((agent, _),) = page.context["known"]
-    assert agent == populated_a.agent
     assert "likes green tea" in page.text
     # Not embedded yet, but listed.
     assert admin.get(PERSON, {"user": "bob"}).status_code == 200
@@ -120,7 +116,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert {*label.findall(page)} & {*label.findall(german)} == same
     for shown in ("Letzte Beiträge", '<dt>Rolle</dt><dd dir="auto">Benutzer', "Gesundheit"):
         assert shown in german, shown
-    timeline = admin.get(f"{PERSON}?user=maria&kind=fact").text
+    timeline = admin.get(f"{PERSON}?user=maria").text
     assert "Gesundheit" in timeline
     assert ">health<" not in german + timeline
 
@@ -184,8 +180,6 @@ def test_page_of_an_erased_person_shows_the_receipt(
     assert "erasure requested" in admin.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
         assert jobs.ERASE.run_due() == 1
-    # The typed id leads to the receipt, and is not stored again.
-    assert admin.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = admin.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
     assert "The receipt" in page.text

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from konstruct.admin.lists import model_page
+from konstruct.admin.pages import model_page
 from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingReply
 from konstruct.urls import tenant as urlconf
 from memory.facts import LongTermMemory
