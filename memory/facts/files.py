@@ -13,6 +13,7 @@ from uuid import UUID
 from django.conf import settings
 
 from memory.arguments import is_blank, is_unicode
+from memory.embedding.embedder import model_version
 from memory.facts.lifecycle import retract
 from memory.facts.service import LongTermMemory
 from memory.ids import id_problem
@@ -169,7 +170,9 @@ class MemoryFiles:
         for file in files:
             moved = _checked(new + (file.external_id or "").removeprefix(old))
             self._retract(file, f"renamed to {moved}")
-            self._write(moved, file.content)
+            # Embedding a long text takes a second.
+            is_current = file.embedding_model == model_version()
+            self._write(moved, file.content, file.embedding if is_current else None)
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _lock(self) -> None:
@@ -207,13 +210,13 @@ class MemoryFiles:
         if place == ROOT or is_taken or self._below(place).exists():
             raise MemoryToolError(error)
 
-    def _write(self, place: str, content: str) -> None:
+    def _write(self, place: str, content: str, embedding: Any = None) -> None:
         limit = settings.MAX_MESSAGE_CHARACTERS
         if len(content) > limit:
             raise MemoryToolError(f"Error: {place} would have more than {limit:,} characters")
         if is_blank(content):
             raise MemoryToolError(f"Error: {place} would be empty; give text, or delete it")
-        entry = MemoryEntry(**self._scope, external_id=place, content=content)
+        entry = MemoryEntry(**self._scope, external_id=place, content=content, embedding=embedding)
         self.changed.append(LongTermMemory().remember(entry, author=self._author).memory_id)
 
     def _retract(self, file: MemoryEntry, reason: str) -> None:
