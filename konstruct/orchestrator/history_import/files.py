@@ -26,6 +26,8 @@ MAX_BYTES: Final = 200_000_000
 # Of a JSON document in an upload: in memory, small values take 25 times their bytes.
 MAX_UPLOADED_DOCUMENT_BYTES: Final = 24_000_000
 MAX_LINE_BYTES: Final = 10_000_000
+# The time is checked after so many lines.
+CHECKED_LINES: Final = 10_000
 # Other files of an archive, such as pictures, are not read.
 TEXTS: Final = (".json", ".jsonl", ".txt", ".csv")
 # A page of Telegram's HTML.
@@ -88,21 +90,26 @@ class Source:
         name: str,
         texts: Mapping[str, Callable[[], BinaryIO]],
         max_document_bytes: int = MAX_BYTES,
+        check_time: Callable[[], object] = lambda: None,
     ) -> None:
         self.name = name
         self.texts = texts
+        self._check_time = check_time
         self._max_document_bytes = max_document_bytes
         self.title = PurePosixPath(name).stem.strip(MARKS).strip()
         """Names the conversation of a source that has one."""
 
     @classmethod
     @contextmanager
-    def open(cls, content: Path | bytes, name: str) -> Iterator[Self]:
+    def open(
+        cls, content: Path | bytes, name: str, check_time: Callable[[], object] = lambda: None
+    ) -> Iterator[Self]:
         """Open a source.
 
         Args:
             content: a path of a file or folder, or the content of a file.
             name: the name of the file.
+            check_time: called from time to time while lines are read. It may raise ImportRefused.
 
         Raises:
             ImportRefused: it cannot be read, is empty, or is an archive that is damaged or hostile.
@@ -133,13 +140,13 @@ class Source:
                 if not start:
                     raise ImportRefused(f"{name} is empty: it has no lines. Export it again.")
                 if start[:2] != b"PK":
-                    yield cls(name, {name: opener}, limit)
+                    yield cls(name, {name: opener}, limit, check_time)
                     return
                 with zipfile.ZipFile(file) as archive:
                     entries = {
                         entry.filename: partial(archive.open, entry) for entry in _texts_of(archive)
                     }
-                    yield cls(name, _not_empty(name, entries), limit)
+                    yield cls(name, _not_empty(name, entries), limit, check_time)
         except OSError as error:
             if isinstance(content, bytes):
                 raise
@@ -157,6 +164,8 @@ class Source:
         """
         with self.texts[text]() as file:
             for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), 1):
+                if number % CHECKED_LINES == 0:
+                    self._check_time()
                 if len(raw) == MAX_LINE_BYTES:
                     raise ImportRefused(
                         f"{text}:{number} has more than {MAX_LINE_BYTES:,} bytes: divide the line."

@@ -103,15 +103,18 @@ def _run(lease: Lease) -> None:
     actor = Actor(ActorKind(upload.actor_kind), upload.actor_id, upload.requested_by)
     is_dry_run, ends_at = upload.is_dry_run, time.monotonic() + MAX_SECONDS
 
-    def record(counts: dict[str, int]) -> None:
-        # After the users are held, as an erasure does it.
-        if stored.select_for_update().values_list("pk").first() is None:
-            raise ImportRefused("An erasure has deleted the file: send it again.")
+    def check_time() -> None:
         if time.monotonic() > ends_at:
             raise ImportRefused(
                 f"It takes more than {MAX_SECONDS / 60:.0f} minutes: divide the file, or let an"
                 " operator use manage.py import_history."
             )
+
+    def record(counts: dict[str, int]) -> None:
+        # After the users are held, as an erasure does it.
+        if stored.select_for_update().values_list("pk").first() is None:
+            raise ImportRefused("An erasure has deleted the file: send it again.")
+        check_time()
         if not is_dry_run:
             record_access(Action.IMPORT, "messages", by=actor, counts=counts)
 
@@ -120,7 +123,7 @@ def _run(lease: Lease) -> None:
         stored.update(report=report.document(), finished_at=Now(), **kept)
         HISTORY_IMPORTS.postpone(lease.key, KEPT)
 
-    with Source.open(bytes(upload.content), upload.file_name) as source:
+    with Source.open(bytes(upload.content), upload.file_name, check_time) as source:
         report = import_source(
             source,
             Options(**upload.options),
