@@ -21,28 +21,12 @@ from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.messages import konstruct_message
+from memory import models as memory_models
 from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
 from memory.facts import SYSTEM, retract
-from memory.models import (
-    FactEvidence,
-    FactKind,
-    FactState,
-    MemoryEntry,
-    Message,
-    PendingEmbedding,
-    Role,
-)
 from tenants import transaction
-from tenants.audit.models import (
-    EXPORTS,
-    RETENTION,
-    TENANT_JOB_KEY,
-    ErasureRequest,
-    ListExport,
-    MessageErasure,
-    RetentionRule,
-)
+from tenants.audit import models as audit_models
 from tenants.context import connection, fetch_all, tenant_scope
 from tenants.jobs import KINDS, JobKind
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery
@@ -59,19 +43,24 @@ SECOND_RUN_SECONDS = 1.0
 Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. Messages without a reply are LOST.
 KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
-    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
+    (EMBEDDINGS, lambda: memory_models.PendingEmbedding.objects.values_list("message_id")),
     (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
     (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
-    (ERASURES, lambda: ErasureRequest.objects.open().values_list("id")),
+    (ERASURES, lambda: audit_models.ErasureRequest.objects.open().values_list("id")),
     (
         MESSAGE_ERASURES,
-        lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
+        lambda: audit_models.MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
     (EXTRACTIONS, lambda: models.ExtractionCursor.objects.behind().values_list("id")),
     (HISTORY_MERGES, lambda: models.HistoryMerge.objects.open().values_list("id")),
-    (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
+    (
+        audit_models.RETENTION,
+        lambda: audit_models.RetentionRule.objects.values_list(
+            Value(audit_models.TENANT_JOB_KEY)
+        ).distinct(),
+    ),
     (models.HISTORY_IMPORTS, lambda: models.HistoryImport.objects.values_list("id")),
-    (EXPORTS, lambda: ListExport.objects.values_list("id")),
+    (audit_models.EXPORTS, lambda: audit_models.ListExport.objects.values_list("id")),
     (NOTIFICATIONS, lambda: EventDelivery.objects.filter(delivered_at=None).values_list("id")),
 )
 
@@ -160,7 +149,7 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
 def count() -> dict[str, int]:
     """Count the messages of the current tenant by their states, and its facts."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
+        cursor.execute(_COUNTS, [memory_models.Role.USER, [*UNANSWERED_CHANNELS]])
         names = [column.name for column in cursor.description]
         return dict(zip(names, cursor.fetchone(), strict=True))
 
@@ -185,14 +174,14 @@ def find(*kinds: str) -> list[Finding]:
 
 
 def _lost() -> Iterable[object]:
-    lost = Message.objects.filter(
-        role=Role.USER, reply__isnull=True, pending_reply__isnull=True
+    lost = memory_models.Message.objects.filter(
+        role=memory_models.Role.USER, reply__isnull=True, pending_reply__isnull=True
     ).exclude(channel__in=UNANSWERED_CHANNELS)
     return lost.values_list("pk", flat=True).iterator()
 
 
 def _enqueue_replies(subjects: Sequence[str]) -> None:
-    for message in Message.objects.filter(pk__in=subjects):
+    for message in memory_models.Message.objects.filter(pk__in=subjects):
         replies.enqueue(message)
 
 
@@ -214,7 +203,7 @@ def _held_without_question() -> Iterable[object]:
 
 
 def _release(subjects: Sequence[str]) -> None:
-    for message in Message.objects.filter(pk__in=subjects):
+    for message in memory_models.Message.objects.filter(pk__in=subjects):
         with transaction.atomic():
             replies.release(konstruct_message(message))
 
@@ -238,11 +227,13 @@ def _not_embedded() -> Iterator[UUID]:
 
 
 def _facts_without_quote() -> Iterable[object]:
-    extracted = MemoryEntry.objects.entries().filter(state=FactState.ACTIVE)
-    extracted = extracted.exclude(kind=FactKind.ENTERED)
+    extracted = memory_models.MemoryEntry.objects.entries().filter(
+        state=memory_models.FactState.ACTIVE
+    )
+    extracted = extracted.exclude(kind=memory_models.FactKind.ENTERED)
     # Postgres counts characters from 1.
     words = Substr("message__content", F("start") + 1, F("end") - F("start"))
-    wrong = FactEvidence.objects.annotate(words=words).exclude(words=F("quote"))
+    wrong = memory_models.FactEvidence.objects.annotate(words=words).exclude(words=F("quote"))
     return extracted.filter(
         Q(evidence__isnull=True) | Q(pk__in=wrong.values("memory_id"))
     ).values_list("pk", flat=True)

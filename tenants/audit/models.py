@@ -8,19 +8,11 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
-from tenants import fields, transaction
+from tenants import fields, personal_data as personal, transaction
 from tenants.audit.people import Person
 from tenants.audit.pseudonyms import pseudonyms
 from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
-from tenants.personal_data import (
-    OF_EVERY_PERSON,
-    Merge,
-    NoPersonalData,
-    OnErasure,
-    PersonalData,
-    rows_of_user,
-)
 
 # A tenant's rules are applied together, again and again as long as there is one.
 RETENTION: Final = owner_kind("retention")
@@ -129,7 +121,7 @@ class AccessEvent(TenantModel):
     )
 
     # Entries stay, and name no person once their row of audit_person is deleted.
-    personal_data = PersonalData(where=OF_PEOPLE, on_erasure=OnErasure.KEEP)
+    personal_data = personal.PersonalData(where=OF_PEOPLE, on_erasure=personal.OnErasure.KEEP)
 
     class Meta:
         verbose_name = "access"
@@ -191,7 +183,7 @@ class RetentionRule(TenantModel):
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
-    personal_data = NoPersonalData("numbers of days")
+    personal_data = personal.NoPersonalData("numbers of days")
 
     class Meta:
         verbose_name = "retention rule"
@@ -282,11 +274,11 @@ class ErasureRequest(Erasure):
 
     objects = ErasureRequestQuerySet.as_manager()
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         subject="user_id",
         agent="agent_id",
-        on_erasure=OnErasure.RECEIPT,
-        merge=Merge(unchanged="what was asked for, and its receipt"),
+        on_erasure=personal.OnErasure.RECEIPT,
+        merge=personal.Merge(unchanged="what was asked for, and its receipt"),
     )
 
     class Meta:
@@ -324,7 +316,7 @@ class MessageErasure(Erasure):
     )
 
     # Its arguments are in the access log too.
-    personal_data = rows_of_user()
+    personal_data = personal.rows_of_user()
 
     class Meta:
         verbose_name = "erasure of messages"
@@ -389,7 +381,7 @@ class ListExport(TenantModel):
     objects = ListExportQuerySet.as_manager()
 
     # Nothing says of which people the rows of a file are.
-    personal_data = PersonalData(where=OF_EVERY_PERSON)
+    personal_data = personal.PersonalData(where=personal.OF_EVERY_PERSON)
 
     class Meta:
         verbose_name = "export"
@@ -408,7 +400,7 @@ class ListExportPart(TenantModel):
     number = models.PositiveIntegerField(help_text="Its place in the file, from 0.")
     content = models.BinaryField(help_text="Lines of CSV.")
 
-    personal_data = PersonalData(where=OF_EVERY_PERSON)
+    personal_data = personal.PersonalData(where=personal.OF_EVERY_PERSON)
 
     class Meta:
         verbose_name = "part of an export"

@@ -78,9 +78,6 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> RateLimit:
     Returns:
         The bucket with the fewest tokens left; after a refusal, the one with the longest wait.
     """
-    for bucket in buckets:
-        if bucket.burst < 1 or bucket.per_second <= 0:
-            raise ValueError(f"{bucket} has no tokens")
     keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
     sizes = [number for bucket in buckets for number in (bucket.burst, bucket.per_second)]
     try:

@@ -140,16 +140,11 @@ def require_migrated(tenant_id: UUID | None = None) -> None:
         UnknownTenant: there is no such tenant.
         SchemaOutdated: with the tenants, up to five by name.
     """
-    tenants = Tenant.objects.serving()
-    if tenant_id is not None:
-        tenants = Tenant.objects.filter(id=tenant_id)
-        if not tenants.exists():
-            raise UnknownTenant(f"no tenant has the id {tenant_id}")
-    behind = tenants.exclude(is_fitting())
-    slugs = list(behind.values_list("slug", flat=True)[:6])
-    if slugs:
-        more = " and others" if len(slugs) > 5 else ""
+    tenants = Tenant.objects.filter(id=tenant_id) if tenant_id else Tenant.objects.serving()
+    if tenant_id and not tenants.exists():
+        raise UnknownTenant(f"no tenant has the id {tenant_id}")
+    if slugs := tenants.exclude(is_fitting()).values_list("slug", flat=True)[:5]:
         raise SchemaOutdated(
-            f"tenant {', '.join(slugs[:5])}{more} lacks tables or columns of this version: run"
+            f"tenant {', '.join(slugs)} lacks tables or columns of this version: run"
             " `manage.py migrate`"
         )

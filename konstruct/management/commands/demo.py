@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 
 from konstruct.local import demo, embedded
 from konstruct.local.serving import serving
+from konstruct.management.commands.create_tenant_admin import PASSWORD_VARIABLE
 from konstruct.management.commands.serve import port as port_argument
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
@@ -56,6 +57,7 @@ class Command(KonstructCommand):
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
         companies = demo.companies()
+        os.environ[PASSWORD_VARIABLE] = ADMIN_PASSWORD
         try:
             with demo.serving_model() as model_url:
                 if not settings.LLM_POOL_URL:
@@ -68,7 +70,10 @@ class Command(KonstructCommand):
                         _prepare(company)
                     processes.wait_ready()
                     self._converse(companies, f"http://localhost:{port}")
-                    _make_admins(companies)
+                    # After the questions: hashing a password takes as long as several replies.
+                    users = get_user_model().objects
+                    if not users.filter(username=ADMIN).exists():
+                        users.create_superuser(ADMIN, password=ADMIN_PASSWORD)
                     self._print_addresses(companies, port)
                     self.stdout.write("The server runs until Ctrl-C.")
                     processes.wait()
@@ -118,7 +123,7 @@ class Command(KonstructCommand):
 
 
 def _prepare(company: dict[str, Any]) -> None:
-    """Create the tenant, its agents and its key, if they are missing."""
+    """Create the tenant, its agents, its admin and its key, if they are missing."""
     slug, name = company["slug"], company["name"]
     if not Tenant.objects.serving().filter(slug=slug).exists():
         call_command("create_tenant", slug, name=name, stdout=io.StringIO())
@@ -136,30 +141,10 @@ def _prepare(company: dict[str, Any]) -> None:
     keys = _keys()
     if slug not in keys:
         printed = io.StringIO()
-        call_command("create_api_key", tenant=slug, name="demo", stdout=printed)
+        call_command("set_up_tenant", slug, username=ADMIN, agent=AGENT, stdout=printed)
+        *_, key = printed.getvalue().split()
         _keys_file().touch(mode=0o600)
-        _keys_file().write_text(json.dumps({**keys, slug: printed.getvalue().strip()}, indent=1))
-
-
-def _make_admins(companies: list[dict[str, Any]]) -> None:
-    """Create the operators' user of the public host and each tenant's admin, if missing.
-
-    After the questions: hashing a password takes as long as several replies.
-    """
-    users = get_user_model()
-    if not users.objects.filter(username=ADMIN).exists():
-        users.objects.create_superuser(ADMIN, password=ADMIN_PASSWORD)
-    for company in companies:
-        with tenant_scope(Tenant.objects.get(slug=company["slug"]).id):
-            has_admin = users.objects.filter(username=ADMIN).exists()
-        if not has_admin:
-            call_command(
-                "create_tenant_admin",
-                tenant=company["slug"],
-                username=ADMIN,
-                password=ADMIN_PASSWORD,
-                stdout=io.StringIO(),
-            )
+        _keys_file().write_text(json.dumps({**keys, slug: key}, indent=1))
 
 
 def _keys_file() -> Path:
