@@ -88,33 +88,20 @@ def set_tenant(session: Session, tenant_id: UUID) -> None:
     run(session, f"SET LOCAL app.current_tenant = {literal(str(tenant_id))}")
 
 
-def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, to: Path) -> None:
-    """Dump a tenant's schema in the snapshot of another session.
+def dump_schema(session: Session, tenant_id: UUID, schema: str, *options: str) -> str:
+    """Dump a tenant's schema, and return the output of pg_dump.
+
+    Args:
+        session: of the server.
+        tenant_id: the tenant.
+        schema: the schema.
+        options: further options of pg_dump, such as `--format`, `--file` and `--snapshot`.
 
     Raises:
         ToolFailed: pg_dump failed, for example because the disk is full.
     """
-    _run_tool(
-        session,
-        "pg_dump",
-        *("--format=custom", f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
-        *_DUMP,
-        tenant_id=tenant_id,
-    )
-
-
-def dump_as_sql(session: Session, tenant_id: UUID, schema: str) -> str:
-    """Return the statements that create a tenant's schema with its rows, without owners.
-
-    Raises:
-        ToolFailed: pg_dump failed.
-    """
-    return _run_tool(
-        session,
-        "pg_dump",
-        *(f"--schema={schema}", "--enable-row-security", "--rows-per-insert=1000", "--no-owner"),
-        tenant_id=tenant_id,
-    )
+    options = (f"--schema={schema}", *_DUMP, *options)
+    return _run_tool(session, "pg_dump", *options, tenant_id=tenant_id)
 
 
 def copy_schema(source: Session, target: Session, tenant_id: UUID, schema: str) -> None:

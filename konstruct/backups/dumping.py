@@ -153,12 +153,13 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
             raise files.BackupFailed(
                 f"the rows of {tenant.schema_name} are hidden from the owner's role"
             )
-        with (folder / files.jobs_name(tenant.pk)).open("w") as file:
+        with (folder / files.jobs_name(tenant.pk)).open("w") as jobs:
             condition = f"tenant_id = {postgres_tools.literal(str(tenant.pk))}"
             for row in postgres_tools.read_rows(session, f"public.{Job._meta.db_table}", condition):
-                file.write(f"{row}\n")
-        dump_path = folder / files.dump_name(tenant.pk)
-        postgres_tools.dump_schema(session, tenant.pk, tenant.schema_name, snapshot, dump_path)
+                jobs.write(f"{row}\n")
+        file = f"--file={folder / files.dump_name(tenant.pk)}"
+        options = ("--format=custom", f"--snapshot={snapshot}", file)
+        postgres_tools.dump_schema(session, tenant.pk, tenant.schema_name, *options)
         postgres_tools.run(session, "COMMIT")
         version = session.info.server_version // 10_000
     with public_scope():

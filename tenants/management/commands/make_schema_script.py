@@ -8,7 +8,7 @@ from uuid import UUID
 from tenants.context import execute, public_scope, tenant_connection
 from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
-from tenants.postgres_tools import dump_as_sql, session_on
+from tenants.postgres_tools import dump_schema, session_on
 from tenants.schemas.migrating import MigrateSchema
 from tenants.schemas.migration_state import FILE, SCHEMA, TENANT
 from tenants.schemas.rls_enforcement import enforce_rls
@@ -51,7 +51,8 @@ def make_script() -> str:
             MigrateSchema(stdout=io.StringIO(), no_color=True).run()
             enforce_rls(connection)
             with session_on(MAIN) as session:
-                dump = dump_as_sql(session, TEMPLATE_ID, TEMPLATE_SCHEMA)
+                options = ("--rows-per-insert=1000", "--no-owner")
+                dump = dump_schema(session, TEMPLATE_ID, TEMPLATE_SCHEMA, *options)
         finally:
             connection.set_schema_to_public()
             execute(drop)

@@ -227,9 +227,7 @@ def test_full_disk_is_an_error_without_leftovers(
     real = postgres_tools.dump_schema
     monkeypatch.setattr(
         "tenants.postgres_tools.dump_schema",
-        lambda session, pk, schema, snapshot, to: real(
-            session, pk, schema, snapshot, Path("/dev/full")
-        ),
+        lambda *arguments: real(*arguments, "--file=/dev/full"),
     )
     with pytest.raises(CommandError, match="there is no space left in"):
         backup("--tenant", "tenant-a")

@@ -94,7 +94,7 @@ def test_the_others_follow_a_canary(behind: dict[str, Tenant]) -> None:
 
 def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Tenant]) -> None:
     out, err, failure = migrate(plan=True)
-    assert out[1] == "2 tenants  up to date"
+    assert "2 tenants  up to date" in out
     assert sorted(line.split()[1] for line in out if line.startswith("[")) == [
         "one",
         "three",
