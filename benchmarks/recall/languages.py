@@ -5,7 +5,8 @@
 The script imports each history with the product (transcript, outbox) into a temporary tenant, as
 `konstruct_app` with policies on, and asks its 24 questions, eight of which have no answer. A
 question with `older` asks for a statement that a newer one has replaced. `newer` is the share of
-these that find the newer turn, and rank it before the older one.
+these that find the newer turn, and rank it before the older one. The memories named short/… have
+about thirteen messages, and twelve questions, three of which have no answer.
 """
 
 import argparse
@@ -23,6 +24,8 @@ HISTORIES = Path(__file__).with_name("languages")
 LANGUAGES = sorted(path.stem for path in HISTORIES.glob("*.json"))
 # Nothing was chosen or fitted with these.
 HELD_OUT = ("id", "nl")
+SHORT = sorted(f"short/{path.stem}" for path in HISTORIES.glob("short/*.json"))
+ALL = LANGUAGES + SHORT
 FIGURES = ("R@5", "hit@5", "answered", "unanswerable", "newer")
 
 
@@ -39,7 +42,7 @@ class History:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--language", nargs="+", choices=LANGUAGES, default=LANGUAGES)
+    parser.add_argument("--language", nargs="+", choices=ALL, default=ALL)
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
     histories = [read_history(language) for language in arguments.language]
@@ -47,9 +50,10 @@ def main() -> None:
     with throwaway_tenant() as tenant_id:
         import_histories(tenant_id, histories)
         report = {history.language: measure(tenant_id, history) for history in histories}
-    others = [report[language] for language in report if language not in ("en", *HELD_OUT)]
+    others = [report[language] for language in report if language not in ("en", *HELD_OUT, *SHORT)]
     held_out = [report[language] for language in HELD_OUT if language in report]
-    for label, group in (("mean", others), ("held out", held_out)):
+    short = [report[language] for language in SHORT if language in report]
+    for label, group in (("mean", others), ("held out", held_out), ("short", short)):
         if group:
             report[label] = {name: statistics.fmean(row[name] for row in group) for name in FIGURES}
     if others:

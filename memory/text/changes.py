@@ -17,7 +17,7 @@ from typing import Final
 
 import regex
 
-from memory.text.lexical import lexemes
+from memory.text.lexical import lexemes, main_language
 
 _CHANGES: Final = Path(__file__).with_suffix(".toml")
 # The rarity of the words that two statements share: of each, 1 / the number of other statements
@@ -39,19 +39,25 @@ class Statement:
 
 
 @cache
-def _words_of(kind: str) -> "regex.Pattern[str]":
-    """Return the pattern of the listed words of all languages."""
+def _pattern(kind: str, language: str) -> "regex.Pattern[str] | None":
+    """Return the pattern of the listed words of a language; None without any."""
     lists = tomllib.loads(_CHANGES.read_text())
-    unspaced = lists["words"].pop("unspaced").split()
-    spaced, parts = [], []
-    for language, words in lists[kind].items():
-        for word in words.split():
-            if language in unspaced:
-                parts.append(regex.escape(word))
-            else:
-                end = r"\w*" if word.endswith("*") else ""
-                spaced.append(regex.escape(word.rstrip("*")) + end)
-    return regex.compile(rf"\b(?:{'|'.join(spaced)})\b|{'|'.join(parts)}", regex.IGNORECASE)
+    words = [
+        regex.escape(word).replace(r"\*", r"\w*") for word in lists[kind].get(language, "").split()
+    ]
+    if not words:
+        return None
+    edge = "" if language in lists["unspaced"] else r"\b"
+    return regex.compile(rf"{edge}(?:{'|'.join(words)}){edge}", regex.IGNORECASE)
+
+
+def _has_words(kind: str, text: str, *languages: str) -> bool:
+    """Return whether a text has listed words of one of the languages.
+
+    The words of one are others in another: German "was", which asks, is no English "was".
+    """
+    patterns = (_pattern(kind, language) for language in languages)
+    return any(pattern is not None and pattern.search(text) for pattern in patterns)
 
 
 @cache
@@ -90,7 +96,8 @@ def replacements(
         mentions_user: whether it asks about the user. In answers about others, both statements are
             short and share a word of the question.
     """
-    if _words_of("past").search(query):
+    language = main_language(query) or "en"
+    if _has_words("past", query, language):
         return {}
     found = [set(lexemes(statement.text)) for statement in statements]
     asked = set(lexemes(query))
@@ -103,7 +110,6 @@ def replacements(
     for newer, statement in enumerate(statements):
         if not statement.by_user:
             continue
-        says_change = _words_of("words").search(statement.text) is not None
         for older, other in enumerate(statements):
             if not other.by_user or other.said_at >= statement.said_at:
                 continue
@@ -112,13 +118,15 @@ def replacements(
                 weight(shared & asked) >= MIN_SHARED_ASKED
                 and max(len(found[newer]), len(found[older])) <= MAX_WORDS
             )
-            is_other = says_change or _differs_by_a_number(found[newer], found[older])
             last = statements[replaced.get(older, older)]
             if (
                 is_about_same
-                and is_other
                 and weight(shared) >= MIN_SHARED
                 and last.said_at < statement.said_at
+                and (
+                    _differs_by_a_number(found[newer], found[older])
+                    or _has_words("words", statement.text, main_language(statement.text), language)
+                )
             ):
                 replaced[older] = newer
     return replaced

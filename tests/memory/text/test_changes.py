@@ -31,6 +31,8 @@ def found(*texts: str, by_user: bool = True) -> list[Statement]:
         ("Dirige el coro Ramón.", "Ramón ya no dirige el coro.", "¿Quién dirige mi coro?"),
         ("Le code du portail est 45.", "Le code du portail a changé.", "Quel est mon code ?"),
         ("ロッカーの番号は4410です", "ロッカーの番号また変わった", "私のロッカーの番号は？"),
+        # No English question about the past.
+        ("Die Säge war teuer.", "Hab jetzt doch eine neue Säge.", "Was kostet meine Säge?"),
     ],
 )
 def test_a_newer_statement_comes_first(older: str, newer: str, question: str) -> None:
@@ -49,6 +51,9 @@ def test_what_replaces_nothing() -> None:
     assert replacements(found(*ssh), past, mentions_user=False) == {}
     other = found(ssh[0], "We moved to Oslo.", "I like ssh, it is quick.")
     assert replacements(other, question, mentions_user=False) == {}
+    # Spanish "pas…" is a change, and German "Passwort" is none.
+    german = found("Ich hab die Werkstatt in Altona.", "Das Passwort in der Werkstatt ist hobel.")
+    assert replacements(german, "Wo ist meine Werkstatt?", mentions_user=True) == {}
 
 
 def test_the_newest_of_several_replaces_the_others() -> None:
