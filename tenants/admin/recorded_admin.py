@@ -88,8 +88,6 @@ class RecordedAdmin(ModelAdmin):
 
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
-    counted: tuple[Any, Any] | None = None
-    """What one row and many rows are called below the list, if not as their model."""
     actions_by_row: tuple[str, ...] = ()
     """Actions that call other servers, and so have a transaction for each row."""
     log_list: str
@@ -293,7 +291,6 @@ MAX_CELL_CHARACTERS = 120
 class EventColumns:
     """Columns and fields of an admin page of logged events."""
 
-    counted: Any = (_("entry"), _("entries"))
     ordering = ("-id",)
     sortable_by = ()
 

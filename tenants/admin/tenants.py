@@ -56,12 +56,12 @@ class MigrationFilter(base.ChoiceFilter):
 
     title = _("schema")
     parameter_name = "schema"
-    values = {"current": _("up to date"), "behind": _("to be migrated"), "failed": _("failed")}
+    values = {"behind": _("to be migrated"), "failed": _("failed")}
 
     def narrow(self, rows: Any, value: str) -> Any:
         if value == "failed":
             return rows.exclude(provisioning_error="")
-        return rows.filter(is_fitting()) if value == "current" else rows.exclude(is_fitting())
+        return rows.exclude(is_fitting())
 
 
 class JobsFilter(base.ChoiceFilter):

@@ -305,7 +305,6 @@ def _evidence(**where: Any) -> QuerySet[Any]:
 class FactEvidenceAdmin(access.AuditedReadOnlyAdmin):
     """The words of messages that facts rest on."""
 
-    counted = (_("quote"), _("quotes"))
     list_display = ("created_at", "quote", "memory_id", "message_id")
     sortable_by = ()
     ordering = ("-created_at", "id")

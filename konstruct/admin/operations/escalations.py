@@ -30,7 +30,6 @@ ESCALATE = "orchestrator.add_escalation"
 ANSWER = escalations.ANSWER_PERMISSION
 MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
-MAX_REASON_CHARACTERS = 2_000
 
 
 @admin.register(Escalation, site=tenant_site)
@@ -171,8 +170,6 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Open an escalation: a person answers in the thread of a message from now on."""
     reason = f"{request.user.get_username()} wants to answer."
-    if given := request.POST.get("reason", "").replace("\0", "").strip():
-        reason = given[:MAX_REASON_CHARACTERS]
     return _open_in_thread(request, message_id, partial(escalations.open_escalation, reason=reason))
 
 

@@ -139,7 +139,6 @@ class SubscriptionAdmin(access.AuditedAdmin):
     """Programs, mail addresses and Slack channels that get events."""
 
     form = SubscriptionForm
-    counted = (_("subscription"), _("subscriptions"))
     redirects_after_add = True
     list_display = ("__str__", "target", "event_labels", "description", "is_active", "created_at")
     list_filter = ("is_active", "target")

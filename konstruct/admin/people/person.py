@@ -28,7 +28,7 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
-from konstruct.orchestrator.models import ChannelIdentity, Escalation, HistoryMerge
+from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from konstruct.templatetags.texts import translated
 from memory.arguments import time_zones
 from memory.browse.people import names_of
@@ -73,16 +73,12 @@ def person(request: HttpRequest) -> HttpResponseBase:
     names_by_id = pages.agent_names()
     rows = Message.objects.annotate(origin=channel_of_thread(), beginning=Left("content", 200))
     threads = last_of_threads(rows.defer("content"), agent_ids=names_by_id, user_ids=user_ids)
-    accounts: dict[str, Any] | None = None
+    accounts: list[ChannelIdentity] = []
     if request.user.has_perm(VIEW_ACCOUNTS):
-        found = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
-        merges = HistoryMerge.objects.open()
-        merges = merges.filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
-        accounts = {"identities": found[:50], "moves": merges[:50]}
+        is_own = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
+        accounts = list(ChannelIdentity.objects.filter(is_own)[:50])
     profile = Person.objects.filter(pk=user_id).first()
-    names = names_of(user_ids) or [
-        identity.name for identity in (accounts or {}).get("identities", ()) if identity.name
-    ]
+    names = names_of(user_ids) or [account.name for account in accounts if account.name]
     return tenant_site.render(
         request,
         "konstruct/person.html",
@@ -104,7 +100,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         zone=zone.key,
         profile=profile,
         zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
-        channels=accounts,
+        accounts=accounts,
         **_timeline(request, user_ids, day, moment, names_by_id),
     )
 

@@ -71,10 +71,8 @@ class PersonForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Keep one admin who can log in."""
         cleaned: dict[str, Any] = super().clean() or {}
-        remains_admin = cleaned.get("is_active", True) and cleaned.get("role") in (
-            "admin",
-            SUPERUSER,
-        )
+        is_admin = cleaned.get("role") in ("admin", SUPERUSER)
+        remains_admin = cleaned.get("is_active", True) and is_admin
         if self.instance.pk and "role" in cleaned and not remains_admin:
             # Two admins who demote each other simultaneously wait for each other here.
             ids = [user.pk for user in admins().select_for_update(of=("self",))]
