@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, JSONField, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import (
+    Count,
+    Exists,
+    JSONField,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.functions import Coalesce
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -33,6 +42,8 @@ from memory.models.conversations import is_indexed
 from tenants.audit.models import Action
 
 MAX_PREVIEW_CHARACTERS = 200
+# So many rows of titles and metadata are found first. Of more, the newest messages are compared.
+MAX_FOUND = 1_000
 
 
 class TranscriptUrlField(serializers.URLField):
@@ -153,13 +164,15 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
 
     def of_title(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Filter by a part of the title."""
-        return rows.filter(title__icontains=value)
+        found = Conversation.objects.filter(title__icontains=value)
+        return _found(rows, found, title__icontains=value)
 
     def of_metadata(self, rows: QuerySet[Any], name: str, value: Any) -> QuerySet[Any]:
         """Filter by values of the metadata."""
         if any(isinstance(one, Mapping) for one in value.values()):
             raise ValidationError({"metadata": "Give values: here are no operators."})
-        return rows.filter(details__contains=value)
+        found = Conversation.objects.filter(metadata__contains=value)
+        return _found(rows, found, details__contains=value)
 
     def filter_queryset(self, queryset: "QuerySet[Message]") -> "QuerySet[Message]":
         """Return the last message of each conversation, with the counts of the conversation."""
@@ -262,6 +275,20 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
             thread_id=query["thread_id"],
             reason=query.get("reason", ""),
         )
+
+
+def _found(
+    rows: "QuerySet[Any]", found: "QuerySet[Conversation]", **conditions: Any
+) -> "QuerySet[Any]":
+    """Filter last messages by the rows that programs have written of their conversations.
+
+    The conditions alone would read the row of each conversation, if few match.
+    """
+    ids = list(found.values_list("pk", flat=True)[: MAX_FOUND + 1])
+    if len(ids) > MAX_FOUND:
+        return rows.filter(**conditions)
+    same = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+    return rows.filter(Exists(Conversation.objects.filter(**same, pk__in=ids)))
 
 
 def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":

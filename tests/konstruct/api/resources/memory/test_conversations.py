@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from konstruct.api.resources.memory import conversations
 from konstruct.privacy import jobs
 from memory.models import Conversation
 from tenants.context import tenant_scope
@@ -27,9 +28,11 @@ def listed(program: Program, **query: Any) -> list[tuple[str, str, dict[str, Any
     return [(row["thread_id"], row["title"], row["metadata"]) for row in rows]
 
 
+@pytest.mark.parametrize("limit", [0, 1000])
 def test_conversations_have_titles_and_are_found_by_them(
-    program_a: Program, program_b: Program, admin: Client
+    program_a: Program, program_b: Program, admin: Client, limit: int, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr(conversations, "MAX_FOUND", limit)
     title = "<b>Parcel</b> 100%"
     first = update(program_a, {"title": title, "metadata": {"ticket": 7, "by": "x"}})
     assert (first.status_code, first.json()["title"]) == (200, title)
