@@ -23,8 +23,8 @@ from konstruct.strict_json import NotStrictJSON, read_json
 
 # Of a JSON document, which is read at once, and of all texts of an archive.
 MAX_BYTES: Final = 200_000_000
-# Of a JSON document in an upload: in memory, small values take 25 times their bytes.
-MAX_UPLOADED_DOCUMENT_BYTES: Final = 24_000_000
+# Of all texts of an uploaded archive: in memory, small values take 25 times their bytes.
+MAX_UPLOADED_BYTES: Final = 24_000_000
 MAX_LINE_BYTES: Final = 10_000_000
 # The time is checked after so many lines.
 CHECKED_LINES: Final = 10_000
@@ -89,13 +89,11 @@ class Source:
         self,
         name: str,
         texts: Mapping[str, Callable[[], BinaryIO]],
-        max_document_bytes: int = MAX_BYTES,
         check_time: Callable[[], object] = lambda: None,
     ) -> None:
         self.name = name
         self.texts = texts
         self._check_time = check_time
-        self._max_document_bytes = max_document_bytes
         self.title = PurePosixPath(name).stem.strip(MARKS).strip()
         """Names the conversation of a source that has one."""
 
@@ -133,20 +131,21 @@ class Source:
                 if isinstance(content, Path)
                 else partial(BytesIO, content)
             )
-            limit = MAX_BYTES if isinstance(content, Path) else MAX_UPLOADED_DOCUMENT_BYTES
+            limit = MAX_BYTES if isinstance(content, Path) else MAX_UPLOADED_BYTES
             with opener() as file:
                 start = file.read(4)
                 file.seek(0)
                 if not start:
                     raise ImportRefused(f"{name} is empty: it has no lines. Export it again.")
                 if start[:2] != b"PK":
-                    yield cls(name, {name: opener}, limit, check_time)
+                    yield cls(name, {name: opener}, check_time)
                     return
                 with zipfile.ZipFile(file) as archive:
                     entries = {
-                        entry.filename: partial(archive.open, entry) for entry in _texts_of(archive)
+                        entry.filename: partial(archive.open, entry)
+                        for entry in _texts_of(archive, limit)
                     }
-                    yield cls(name, _not_empty(name, entries), limit, check_time)
+                    yield cls(name, _not_empty(name, entries), check_time)
         except OSError as error:
             if isinstance(content, bytes):
                 raise
@@ -196,11 +195,10 @@ class Source:
     def document(self, text: str) -> Any:
         """Return the JSON of a text. Raises ImportRefused: it is too long, or is not JSON."""
         with self.texts[text]() as file:
-            raw = file.read(self._max_document_bytes + 1)
-        if len(raw) > self._max_document_bytes:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
             raise ImportRefused(
-                f"{text} has more than {self._max_document_bytes:,} bytes: divide it into several"
-                " files, or let an operator use manage.py import_history."
+                f"{text} has more than {MAX_BYTES:,} bytes: divide it into several files."
             )
         try:
             return read_json(_decoded(raw, text, 1))
@@ -248,7 +246,7 @@ def text_of(mapping: Any, *names: str) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
-def _texts_of(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
+def _texts_of(archive: zipfile.ZipFile, limit: int) -> Iterator[zipfile.ZipInfo]:
     """Yield the texts of an archive; refuse one that is hostile or too large."""
     size, remedy = 0, "pack the exported files again"
     for entry in archive.infolist():
@@ -266,9 +264,9 @@ def _texts_of(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
         if entry.flag_bits & 1:
             raise ImportRefused(f"{entry.filename!r} is encrypted: {remedy} without a password.")
         size += entry.file_size  # no more is read of it
-        if size > MAX_BYTES:
+        if size > limit:
             raise ImportRefused(
-                f"The archive has texts of more than {MAX_BYTES:,} bytes: divide it, and import its"
+                f"The archive has texts of more than {limit:,} bytes: divide it, and import its"
                 " parts one after the other."
             )
         yield entry
