@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 39efef669b979166803dd32f12cb713cb09cec5512dbc9389cbacca314d4f8e6
+// Written by `make typescript` from docs/openapi.yaml, sha256 d8521e8ee1f1cbddc85e0699e785ff3ca30eda077015baf7c8bf59c1449d6a53
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1149,7 +1149,7 @@ export interface paths {
         put?: never;
         /**
          * Search the memories of a user
-         * @description Searches messages with the recall of the pipeline and, if `include` names them, facts by their similarity to the query. Each list has its own scores: a message has the `probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine of 0.18, or 0.1 for the 3 nearest facts, as in a prompt.
+         * @description Searches messages with the recall of the pipeline and, if `include` names them, facts by their similarity to the query. Each list has its own scores: a message has the `probability` that it is relevant, a fact its cosine. With `gate` a fact needs the minimum cosine of a prompt. Without an agent, the memories of each agent that knows the user are searched, best first.
          */
         post: operations["search_memories"];
         delete?: never;
@@ -1280,17 +1280,9 @@ export interface paths {
         put?: never;
         /**
          * Import history
-         * @description Up to 1000 messages in one request. A message needs role and content; the
-         *     response has the id, thread and time of each. An invalid message does not prevent the import of the
-         *     others. Imported messages get no reply. They are embedded in the background, and `GET
-         *     /api/v1/usage/` returns the number of pending ones.
+         * @description Up to 1000 messages in one request. A message needs role and content; the response has the id, thread and time of each. An invalid message does not prevent the import of the others. Imported messages get no reply. They are embedded in the background, and `GET /api/v1/usage/` returns the number of pending ones.
          *
-         *     Messages are identified by their `external_id`, for each agent and user. A message without one gets
-         *     one, made of its time and text. If it has no time either, the id is made of its text, of the texts
-         *     before it in the request, and of the last message of the thread. So the same request, sent again,
-         *     stores nothing twice, nor does a request with more messages at its end, if nothing else was sent in
-         *     the thread meanwhile. An `Idempotency-Key` takes the place of the thread: with a new key the same
-         *     texts are new messages, with the same key they are the same.
+         *     Messages are identified by their `external_id`, for each agent and user. A message without one gets one, made of its time and text. If it has no time either, the id is made of its text, of the texts before it in the request, and of the last message of the thread. So the same request, sent again, stores nothing twice, nor does a request with more messages at its end, if nothing else was sent in the thread meanwhile. An `Idempotency-Key` takes the place of the thread: with a new key the same texts are new messages, with the same key they are the same.
          */
         post: operations["import_messages"];
         delete?: never;
@@ -1348,7 +1340,7 @@ export interface paths {
         };
         /**
          * Search messages, facts and people
-         * @description Searches messages of all people by words and by meaning, facts by meaning, and people by names, ids and linked accounts. Facts, and messages without a word of the query, need a cosine of 0.28. A key that is bound to an agent or a user searches only their data. For an agent's own recall, with the context of each conversation, use `search_memories`.
+         * @description Searches messages of all people by words and by meaning, facts by meaning, and people by names, ids and linked accounts. Facts, and messages without a word of the query, need a minimum cosine. A key that is bound to an agent or a user searches only their data. For an agent's own recall, with the context of each conversation, use `search_memories`.
          */
         get: operations["search_everything"];
         put?: never;
@@ -2391,7 +2383,7 @@ export interface components {
             both: {
                 [key: string]: unknown;
             }[];
-            /** @description Candidates of this run alone. */
+            /** @description Only of this run. */
             only_first: {
                 [key: string]: unknown;
             }[];
@@ -2440,12 +2432,12 @@ export interface components {
             task: string;
             token_usage: components["schemas"]["TokenUsage"];
             model_tier: string;
-            /** @description Token limit of the whole prompt. */
+            /** @description Token limit of a prompt. */
             budget: number;
             left_out: components["schemas"]["LeftOut"];
             /** @description The source of each item of the context, in order. */
             sources: components["schemas"]["Source"][];
-            /** @description The messages for a chat model. */
+            /** @description For a chat model. */
             prompt: components["schemas"]["ChatMessage"][];
         };
         /** @description An agent's conversation with a user in one thread. */
@@ -2476,7 +2468,7 @@ export interface components {
             first_at: string;
             /**
              * Format: date-time
-             * @description The time of the last message.
+             * @description Time of the last message.
              */
             last_at: string;
             /**
@@ -2620,7 +2612,7 @@ export interface components {
             agent: string;
             /** Format: uuid */
             agent_id: string;
-            /** @description The decision and its reason. */
+            /** @description Decision and reason. */
             steps: string[];
             /** @description Why the language model gave no usable answer. Empty: there was no problem. */
             problem: string;
@@ -2634,7 +2626,7 @@ export interface components {
              * @description When the reply was there.
              */
             answered_at: string;
-            /** @description null: no language model is called. */
+            /** @description null: no model call. */
             recall: components["schemas"]["DryTrace"] | null;
         };
         /** @description The replies of an agent and of its draft. */
@@ -2702,12 +2694,12 @@ export interface components {
             thread_id?: string | null;
             /**
              * Format: uuid
-             * @description The one message that is erased.
+             * @description The message.
              */
             message_id?: string | null;
             /** @description All replies to others that were written with the user's words are erased. */
             all_replies?: boolean;
-            /** @description The further replies that are erased. */
+            /** @description Further replies. */
             reply_ids: string[];
             reason: string;
             requested_by: string;
@@ -2932,7 +2924,7 @@ export interface components {
              * @description The message with the answer, of `escalation.answered`.
              */
             message_id?: string;
-            /** @description The name of the quota, of `quota.reached`. */
+            /** @description The quota, of `quota.reached`. */
             quota?: string;
         };
         /**
@@ -3050,7 +3042,7 @@ export interface components {
         Export: {
             /** @description The user. */
             user_id: string;
-            /** @description All ids of the person. */
+            /** @description Ids of the person. */
             user_ids: string[];
             /**
              * Format: date-time
@@ -3085,7 +3077,7 @@ export interface components {
              *     * `processed` - processed
              */
             state: components["schemas"]["ExtractionStateEnum"];
-            /** @description `number` of the last message that was processed. 0: none yet. */
+            /** @description `number` of the last processed message, or 0. */
             last_number: number;
             /**
              * Format: date-time
@@ -3293,7 +3285,7 @@ export interface components {
         Fact: {
             /**
              * Format: uuid
-             * @description The fact's id; it never changes.
+             * @description Id of the fact; it never changes.
              */
             memory_id: string;
             /**
@@ -3301,7 +3293,7 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description The agent that can use it; null: all agents. */
+            /** @description The agent that can use it; null: all. */
             agent: string | null;
             /**
              * Format: uuid
@@ -3521,7 +3513,7 @@ export interface components {
         FactInFull: {
             /**
              * Format: uuid
-             * @description The fact's id; it never changes.
+             * @description Id of the fact; it never changes.
              */
             memory_id: string;
             /**
@@ -3529,7 +3521,7 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description The agent that can use it; null: all agents. */
+            /** @description The agent that can use it; null: all. */
             agent: string | null;
             /**
              * Format: uuid
@@ -3690,7 +3682,7 @@ export interface components {
             agent?: string;
             /** @description Only facts about this user, and about no user. */
             user_id?: string;
-            /** @description The question, in any words. */
+            /** @description A question, in any words. */
             query: string;
             /** @description Only facts about no user. Default: false. */
             shared_only?: boolean;
@@ -3741,7 +3733,7 @@ export interface components {
             field: string;
             /** @description The error, and the valid values. */
             detail: string;
-            /** @description The value that was sent, if it is short. */
+            /** @description The sent value, if it is short. */
             value?: unknown;
         };
         /**
@@ -3761,7 +3753,7 @@ export interface components {
         FoundFact: {
             /**
              * Format: uuid
-             * @description The fact's id; it never changes.
+             * @description Id of the fact; it never changes.
              */
             memory_id: string;
             /**
@@ -3769,7 +3761,7 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description The agent that can use it; null: all agents. */
+            /** @description The agent that can use it; null: all. */
             agent: string | null;
             /**
              * Format: uuid
@@ -4290,9 +4282,9 @@ export interface components {
         };
         /** @description The numbers of turns and memories that did not fit. */
         LeftOut: {
-            /** @description Turns of the session, the oldest. */
+            /** @description The oldest turns. */
             messages: number;
-            /** @description Memories, the least relevant. */
+            /** @description The least relevant. */
             memories: number;
             /** @description Parts of the task that were cut or left out: `description`, and names of its fields. */
             task: string[];
@@ -4303,7 +4295,7 @@ export interface components {
             field: string;
             detail: string;
         };
-        /** @description The result for one message. */
+        /** @description The result for one message. An invalid one has no ids and no time. */
         LineResult: {
             /** @description Its index in the request, from 0. */
             index: number;
@@ -4315,26 +4307,15 @@ export interface components {
              *     * `invalid` - invalid
              */
             status: components["schemas"]["LineResultStatusEnum"];
-            /** @description The id that was sent, or the computed one. */
+            /** @description As it was sent, or computed. */
             external_id: string | null;
-            /**
-             * Format: uuid
-             * @description Null if it is invalid.
-             */
+            /** Format: uuid */
             message_id: string | null;
-            /**
-             * Format: uuid
-             * @description Null if it is invalid.
-             */
+            /** Format: uuid */
             agent_id: string | null;
-            /** @description Null if it is invalid. */
             user_id: string | null;
-            /** @description Null if it is invalid. */
             thread_id: string | null;
-            /**
-             * Format: date-time
-             * @description The time of the message. Null if it is invalid.
-             */
+            /** Format: date-time */
             created_at: string | null;
             /** @description Why it is invalid; empty if it is valid. */
             error: string;
@@ -4381,7 +4362,7 @@ export interface components {
             };
             /**
              * Format: double
-             * @description The score of the ranking; comparable within this response only.
+             * @description Ranking score, comparable in this response only.
              */
             score: number;
             /**
@@ -4464,7 +4445,7 @@ export interface components {
             reply: components["schemas"]["Reply"] | null;
             /** @description The person or program that must act while the message is held; else null. The message is answered afterwards: poll `url`. */
             waits_for: components["schemas"]["WaitsFor"] | null;
-            /** @description The name of the agent or person that answered; empty until then. */
+            /** @description Name of the agent or person that answered. */
             answered_by: string;
             /**
              * Format: uuid
@@ -4541,7 +4522,7 @@ export interface components {
             agent_id: string | null;
             /** @description Purpose of the calls, such as extraction. */
             purpose: string;
-            /** @description Name of the tenant's language model. Empty: the deployment's. */
+            /** @description The tenant's model. Empty: the deployment's. */
             language_model: string;
             /** @description Name of the model for its server. */
             model: string;
@@ -4549,7 +4530,7 @@ export interface components {
             calls: number;
             /** @description Calls that failed. */
             failed: number;
-            /** @description Calls without an outcome, because their process ended. */
+            /** @description Calls without an outcome: their process ended. */
             unknown: number;
             /** @description Tokens sent. */
             prompt_tokens: number;
@@ -4627,14 +4608,14 @@ export interface components {
             content: string;
             /** @description The user who writes. Default: a user without memories. */
             user_id?: string | null;
-            /** @description Settings of a draft, which gets the same message. */
+            /** @description Settings of a draft; it gets the same message. */
             draft?: components["schemas"]["DraftFields"];
         };
         /** @description The user to erase. */
         NewErasure: {
             /** @description The reason. It is stored on the receipt, so it must not contain an id or a name of the person. */
             reason?: string;
-            /** @description The exact user id. Ids that are linked to it are erased too. */
+            /** @description The exact user id. Linked ids are erased too. */
             user_id: string;
             /** @description Name or id of an agent: only its data is erased. Default: all agents. */
             agent?: string;
@@ -4647,11 +4628,11 @@ export interface components {
         };
         /** @description The thread that a person or another agent takes over. */
         NewEscalation: {
-            /** @description Name or id of the agent that the thread's messages are sent to. */
+            /** @description Agent (name or id) that gets the thread's messages. */
             agent: string;
             /** @description The user. */
             user_id: string;
-            /** @description The conversation; it must have a message of the user. */
+            /** @description The conversation, with a message of the user. */
             thread_id: string;
             /** @description The reason, for the record. */
             reason: string;
@@ -4712,7 +4693,7 @@ export interface components {
         };
         /** @description A file, how it is read, and who is who in it. */
         NewHistoryImport: {
-            /** @description The file in base64. Pack a large one as zip. */
+            /** @description In base64; a large one as zip. */
             file: string;
             /** @description Its name, which must stay the same if a longer export is imported. */
             file_name: string;
@@ -4730,9 +4711,9 @@ export interface components {
              *     * `transcript` - transcript
              */
             format?: components["schemas"]["FormatEnum"];
-            /** @description Name or id of the agent. Only facts need none. */
+            /** @description Name or id. Only facts need none. */
             agent?: string;
-            /** @description The user of what the file assigns to nobody. */
+            /** @description The user of what has no other. */
             user_id?: string;
             /** @description The conversation of what has none. Default: the file's name. */
             thread_id?: string;
@@ -4763,7 +4744,7 @@ export interface components {
         NewIdentity: {
             /** @description slack … */
             channel: string;
-            /** @description The workspace in the channel, if the channel has workspaces. */
+            /** @description The workspace, if the channel has any. */
             workspace?: string;
             /** @description The sender's id in the channel. */
             native_id: string;
@@ -4856,7 +4837,7 @@ export interface components {
             opened_at: string;
             /**
              * Format: uri
-             * @description The escalation, which can be answered and resolved.
+             * @description The escalation, to be answered and resolved.
              */
             url: string;
         };
@@ -5094,17 +5075,17 @@ export interface components {
             quota: components["schemas"]["QuotaEnum"];
             /**
              * Format: double
-             * @description The usage. null: not measured, or not yet.
+             * @description null: not measured, or not yet.
              */
             used: number | null;
             /**
              * Format: double
-             * @description The team is warned at this usage. null: never.
+             * @description Warns the team. null: never.
              */
             soft_limit: number | null;
             /**
              * Format: double
-             * @description Usage beyond it is refused. null: unlimited.
+             * @description More is refused. null: none.
              */
             hard_limit: number | null;
             /**
@@ -5150,7 +5131,7 @@ export interface components {
             message_id: string | null;
             /**
              * Format: uuid
-             * @description The reply that was written with these memories.
+             * @description The reply with these memories.
              */
             reply_id: string | null;
             /** @description The query. */
@@ -5170,7 +5151,7 @@ export interface components {
             created_at: string;
             /** @description Number of memories found. */
             hit_count: number;
-            /** @description Number of the best memories that were left out. */
+            /** @description Number of the best memories left out. */
             cut_count: number;
             /** @description Number of memories in the prompt. */
             injected_count: number;
@@ -5196,7 +5177,7 @@ export interface components {
             message_id: string | null;
             /**
              * Format: uuid
-             * @description The reply that was written with these memories.
+             * @description The reply with these memories.
              */
             reply_id: string | null;
             /** @description The query. */
@@ -5324,30 +5305,15 @@ export interface components {
         RunStateEnum: "running" | "preview" | "applied" | "failed" | "rolled_back";
         /** @description Options of the reply, by the names of OpenAI's API. They are sent to the language model. */
         Sampling: {
-            /**
-             * Format: double
-             * @description 0 to 2.
-             */
+            /** Format: double */
             temperature?: number;
-            /**
-             * Format: double
-             * @description 0 to 1.
-             */
+            /** Format: double */
             top_p?: number;
-            /**
-             * Format: double
-             * @description -2 to 2.
-             */
+            /** Format: double */
             presence_penalty?: number;
-            /**
-             * Format: double
-             * @description -2 to 2.
-             */
+            /** Format: double */
             frequency_penalty?: number;
-            /**
-             * Format: int64
-             * @description A whole number.
-             */
+            /** Format: int64 */
             seed?: number;
             /** @description Maximum number of tokens. A smaller limit of the agent replaces it. */
             max_completion_tokens?: number;
@@ -5408,9 +5374,9 @@ export interface components {
         Search: {
             /** @description Name or id of an agent of this tenant. Default: that of your key, or the agents that know the user, at most 20. */
             agent?: string;
-            /** @description The user. Memories of other users are never searched. */
+            /** @description The user. Memories of others are never searched. */
             user_id: string;
-            /** @description The question, in any words. */
+            /** @description A question, in any words. */
             query: string;
             /** @description At most this many results. Default: the agent's policy. */
             top_k?: number;
@@ -5474,7 +5440,7 @@ export interface components {
             channel: string;
             /** @description user or assistant. */
             role: string;
-            /** @description The speaker's display name, or empty. */
+            /** @description Display name, or empty. */
             name: string;
             content: string;
             /** Format: date-time */
@@ -5505,7 +5471,7 @@ export interface components {
         Send: {
             /** @description Name or id of an active agent of this tenant. */
             agent: string;
-            /** @description Your id of the user. The agent's memories of each user are separate. */
+            /** @description Your id of the user. Each has separate memories. */
             user_id: string;
             /** @description Your id of the conversation. Memory spans all threads of a user. Default: one thread per user, named as the user. */
             thread_id?: string;
@@ -5635,7 +5601,7 @@ export interface components {
         StoredFact: {
             /**
              * Format: uuid
-             * @description The fact's id; it never changes.
+             * @description Id of the fact; it never changes.
              */
             memory_id: string;
             /**
@@ -5643,7 +5609,7 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description The agent that can use it; null: all agents. */
+            /** @description The agent that can use it; null: all. */
             agent: string | null;
             /**
              * Format: uuid
@@ -5795,7 +5761,7 @@ export interface components {
              *     * `access` - access
              */
             kind: components["schemas"]["TimelineEntryKindEnum"];
-            /** @description The event, such as the role of a message, `recalled`, or `resolved`. */
+            /** @description Such as the role of a message, or `resolved`. */
             action: string;
             /**
              * Format: uuid
@@ -5806,7 +5772,7 @@ export interface components {
             user_id: string;
             /** @description Id of the message, fact, escalation … that it is about. */
             subject_id: string | null;
-            /** @description Text of the message, question or fact, up to 300 characters. */
+            /** @description Its text, up to 300 characters. */
             text: string;
             /** @description Name of the author, or empty. */
             by: string;
@@ -5856,7 +5822,7 @@ export interface components {
             /** Format: uri */
             url: string;
             /**
-             * @description The state of the call.
+             * @description State of the call.
              *
              *     * `waiting` - waits for consent
              *     * `with_program` - waits for the program that has the tool
@@ -5992,7 +5958,7 @@ export interface components {
              * @description Time of the message; for imported turns, the original time.
              */
             created_at: string;
-            /** @description Whether recall and search can find it. */
+            /** @description Whether recall can find it. */
             indexed: boolean;
             /**
              * Format: uuid
@@ -6031,13 +5997,13 @@ export interface components {
             embeddings: number;
             /** @description Messages not yet searchable. */
             pending_embeddings: number;
-            /** @description Of these, messages that failed before and are retried. */
+            /** @description Of these, those that are retried. */
             failed_embeddings: number;
             /** @description Messages not yet answered. */
             pending_replies: number;
             /** @description Messages whose reply has failed. */
             failed_replies: number;
-            /** @description Limits of the tenant; not for bound keys. */
+            /** @description Not for bound keys. */
             quotas?: components["schemas"]["Quota"][];
             /** @description The counts above 100,000, if there are any: they are estimates, or for a bound key the least that there are. */
             not_exact?: string[];
@@ -6046,7 +6012,7 @@ export interface components {
         UsageByDay: {
             /** @description Oldest first. */
             days: components["schemas"]["UsageOfDay"][];
-            /** @description false: older days are still being counted. Ask again. */
+            /** @description false: days are still being counted. */
             is_complete: boolean;
         };
         /** @description The activity of one day. */
@@ -6062,7 +6028,7 @@ export interface components {
             replies: number;
             /** @description Replies with facts in their prompt. */
             from_facts: number;
-            /** @description Replies with recalled messages, and without facts. */
+            /** @description Replies with memories and no facts. */
             from_memories: number;
             /** @description Replies with recent turns alone. */
             from_turns: number;
@@ -6100,7 +6066,7 @@ export interface components {
             name: string;
             /** @description Names in their messages, newest first, at most 20. */
             names: string[];
-            /** @description Turns of all their conversations with all agents. */
+            /** @description Turns of their conversations with all agents. */
             messages: number;
             /** @description Valid facts about them. */
             facts: number;
@@ -6231,7 +6197,7 @@ export interface components {
         };
         /** @description Changes of a webhook. */
         WebhookChanges: {
-            /** @description Address of the program. */
+            /** @description Its address. */
             url?: string;
             /** @description Types of events that are sent. Empty: all. */
             types?: components["schemas"]["EventTypeEnum"][];
@@ -6298,7 +6264,7 @@ export interface components {
         };
         /** @description The fields of a webhook. */
         WebhookFields: {
-            /** @description Address of the program; it begins with https://. */
+            /** @description Address, which begins with https://. */
             url: string;
             /** @description Types of events that are sent. Empty: all. */
             types?: components["schemas"]["EventTypeEnum"][];
@@ -6341,7 +6307,7 @@ export interface components {
         WindowTurn: {
             /**
              * Format: uuid
-             * @description Null for a turn that is not in the transcript.
+             * @description Null: not in the transcript.
              */
             message_id: string | null;
             role: components["schemas"]["RoleEnum"];
@@ -7150,9 +7116,9 @@ export interface operations {
                 limit?: number;
                 /** @description Only answers to this question. */
                 question_id?: string;
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only answers of the version with this number. */
                 version?: number;
@@ -7602,13 +7568,13 @@ export interface operations {
                 metadata?: string;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
                 /** @description Only of this conversation. */
                 thread_id?: string;
                 /** @description Only conversations with this text in their title, regardless of case. */
                 title?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -7648,7 +7614,7 @@ export interface operations {
     list_conversation_items: {
         parameters: {
             query: {
-                /** @description The agent (name or id). */
+                /** @description Agent (name or id). */
                 agent: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
@@ -7816,7 +7782,7 @@ export interface operations {
     get_transcript: {
         parameters: {
             query: {
-                /** @description The agent (name or id). */
+                /** @description Agent (name or id). */
                 agent: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
@@ -7826,11 +7792,11 @@ export interface operations {
                 limit?: number;
                 /** @description Sort order; a minus means descending. Default: `created_at`. */
                 ordering?: "created_at" | "-created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
                 /** @description The conversation. Default: all conversations of the agent and the user. */
                 thread_id?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description The user. */
                 user_id: string;
@@ -8493,7 +8459,7 @@ export interface operations {
                 limit?: number;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
                 /**
                  * @description Only runs in this state.
@@ -8507,7 +8473,7 @@ export interface operations {
                 state?: "running" | "preview" | "applied" | "failed" | "rolled_back";
                 /** @description Only of this conversation. */
                 thread_id?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -8891,7 +8857,7 @@ export interface operations {
                 ordering?: "-created_at" | "created_at";
                 /** @description false: without facts about no user. Default: true. */
                 shared?: boolean;
-                /** @description Only facts of this slot, such as `home_city`. */
+                /** @description Only of this slot, such as `home_city`. */
                 slot?: string;
                 /**
                  * @description Only facts in this state. Default: active facts that are valid. The queue of a review is `proposed`, with `ordering=created_at`.
@@ -8954,7 +8920,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A fact with the same external id, or else the same text, existed. The other fields were applied to it. */
+            /** @description OK */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -8969,7 +8935,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoredFact"];
                 };
             };
-            /** @description Stored. */
+            /** @description Created */
             201: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -10337,7 +10303,7 @@ export interface operations {
                 limit?: number;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
                 /**
                  * @description Only messages with this status.
@@ -10353,7 +10319,7 @@ export interface operations {
                 status?: "queued" | "answered" | "failed" | "closed" | "with_person" | "awaiting_consent" | "with_program";
                 /** @description Only of this conversation. */
                 thread_id?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -10416,7 +10382,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Answered, failed or held in time. */
+            /** @description OK */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -10432,7 +10398,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description Accepted; the reply is pending. */
+            /** @description Accepted */
             202: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -10731,9 +10697,9 @@ export interface operations {
                 message_id?: string;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -10815,11 +10781,11 @@ export interface operations {
                 channel?: string;
                 /** @description At most this many messages. Default: 25. */
                 limit?: number;
-                /** @description Words, a description, or a name. */
+                /** @description Words, a description, a name. */
                 q: string;
-                /** @description Only messages from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
-                /** @description Only messages before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -10983,7 +10949,7 @@ export interface operations {
                 message_id?: string;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only from this moment on (with a time zone). */
+                /** @description Only from this moment on. */
                 since?: string;
                 /**
                  * @description Only calls in this state.
@@ -10997,7 +10963,7 @@ export interface operations {
                  *     * `failed` - failed
                  */
                 state?: "waiting" | "with_program" | "approved" | "denied" | "expired" | "done" | "failed";
-                /** @description Only before this moment (with a time zone). */
+                /** @description Only before this moment. */
                 until?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -11155,7 +11121,7 @@ export interface operations {
                 channel?: string;
                 /** @description First day (UTC). */
                 first: string;
-                /** @description Last day (UTC), at most 365 days after the first. */
+                /** @description Last day, at most 365 days after the first. */
                 last: string;
             };
             header?: never;
@@ -11196,7 +11162,7 @@ export interface operations {
                 agent?: string;
                 /** @description Only calls from this moment on (with a time zone). Default: 30 days ago. */
                 since?: string;
-                /** @description Only calls before this moment (with a time zone). */
+                /** @description Only calls before this moment. */
                 until?: string;
             };
             header?: never;
@@ -11466,7 +11432,7 @@ export interface operations {
                 kind?: "message" | "recall" | "fact" | "escalation" | "consent" | "exclusion" | "window" | "account" | "erasure" | "access";
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /** @description Only events before this moment (with a time zone). */
+                /** @description Only events before this moment. */
                 until?: string;
             };
             header?: never;

@@ -19,21 +19,10 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
-from tenants.context import (
-    current_server,
-    current_tenant_id,
-    fetch_row,
-    known_tenant,
-    require_server_up,
-    tenant_scope,
-)
-from tenants.exceptions import UnknownTenant
+from tenants import context, exceptions, naming, servers, serving
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request
 from tenants.models import Tenant
-from tenants.naming import schema_name_of
-from tenants.servers import MAIN
-from tenants.serving import find_tenant, refuse_unless_serving, require_serving
 
 M = TypeVar("M", bound=Model)
 
@@ -70,34 +59,34 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
         ServerDown: its server is down.
     """
     try:
-        with known_tenant(text.tenant_id):
-            require_server_up()
-            server = current_server()
+        with context.known_tenant(text.tenant_id):
+            context.require_server_up()
+            server = context.current_server()
             row = _fetch_row(text, agent if is_unicode(agent) and "\0" not in agent else "")
-    except (ProgrammingError, UnknownTenant):
+    except (ProgrammingError, exceptions.UnknownTenant):
         # For example for a column that the tenant's schema lacks, or without the schema.
-        require_serving(text.tenant_id)
+        serving.require_serving(text.tenant_id)
         raise
     if row is None:
-        raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
+        raise exceptions.UnknownTenant(f"no tenant has the id {text.tenant_id}")
     tenant_values, values = row[: len(TENANT_COLUMNS)], row[len(TENANT_COLUMNS) :]
-    if server == MAIN:
+    if server == servers.MAIN:
         slug, state, moving_to, migrated_to, quotas, usage = tenant_values
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
-        tenant.schema_name, tenant.moving_to = schema_name_of(text.tenant_id), moving_to
+        tenant.schema_name, tenant.moving_to = naming.schema_name_of(text.tenant_id), moving_to
         tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
     elif tenant is None:
-        tenant = find_tenant(text.tenant_id)
+        tenant = serving.find_tenant(text.tenant_id)
     key_column_count = len(_columns(ApiKey))
     key = _build_row(ApiKey, values[:key_column_count], server)
     found = _build_row(Agent, values[key_column_count:], server)
     is_valid_key = key is not None and text.matches(key.secret_digest)
     if tenant.state == Tenant.State.SUSPENDED and not is_valid_key:
-        raise UnknownTenant(f"no valid key of the suspended tenant {tenant.slug!r}")
-    refuse_unless_serving(tenant)
+        raise exceptions.UnknownTenant(f"no valid key of the suspended tenant {tenant.slug!r}")
+    serving.refuse_unless_serving(tenant)
     if key is None or not is_valid_key:
         return KeyLookup(text, None, {}, tenant)
-    with tenant_scope(text.tenant_id):
+    with context.tenant_scope(text.tenant_id):
         record_use(key)
     return KeyLookup(text, key, {} if found is None else {agent: found}, tenant)
 
@@ -105,8 +94,8 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
 def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
     is_id = UUID_TEXT.fullmatch(agent) is not None
     name_or_id: Any = UUID(agent) if is_id else agent
-    row: tuple[Any, ...] | None = fetch_row(
-        _statement("id" if is_id else "name", has_list=current_server() == MAIN),
+    row: tuple[Any, ...] | None = context.fetch_row(
+        _statement("id" if is_id else "name", has_list=context.current_server() == servers.MAIN),
         {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
     )
     return row
@@ -196,7 +185,7 @@ class AdminSessionAuthentication(SessionAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Any, None] | None:
         """Return the user if they may use the tenant's admin; operators have no tenant here."""
-        if current_tenant_id() is None:
+        if context.current_tenant_id() is None:
             return None
         user = getattr(request._request, "user", None)
         if user is None or not (user.is_active and user.is_staff):

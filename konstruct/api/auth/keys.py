@@ -15,14 +15,10 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
-from konstruct.orchestrator.models import Agent, ExtractionRun
-from konstruct.orchestrator.usage import count_refusal, lock_quotas, tenant_row
+from konstruct.orchestrator import models, usage
 from memory.models.facts import Author, AuthorKind, FactAction, FactEvent
-from tenants import transaction
-from tenants.audit.people import hold_people
-from tenants.audit.tombstones import KEY, enqueue_tombstones
-from tenants.context import tenant_scope
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions, transaction
+from tenants.audit import people, tombstones
 from tenants.limits.quotas import UNLIMITED, Quota, QuotaExceeded, limits_of
 
 _KEY = re.compile(r"ks_(?P<tenant>[0-9a-f]{32})_(?P<prefix>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
@@ -80,13 +76,13 @@ def bearer_key(authorization: str) -> str | None:
 LAST_USE_INTERVAL = timedelta(minutes=5)
 
 
-class KeyInvalid(KonstructError):
+class KeyInvalid(exceptions.KonstructError):
     """An API key cannot be created or rolled with these values."""
 
     is_usage_error = True
 
 
-class KeyTooWide(KonstructError):
+class KeyTooWide(exceptions.KonstructError):
     """An API key cannot make a key that allows more than it allows itself."""
 
 
@@ -96,7 +92,7 @@ class Program:
 
     key: ApiKey
     # The agent that the request names, read together with the key.
-    agents: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
+    agents: Mapping[str, models.Agent] = field(default_factory=dict, compare=False, repr=False)
     is_authenticated: bool = True
     is_staff: bool = False
 
@@ -148,7 +144,7 @@ def issue_key(
         program_id=program_id,
         parent_id=parent_id,
     )
-    with tenant_scope(tenant_id), transaction.atomic():
+    with context.tenant_scope(tenant_id), transaction.atomic():
         _require_quota(extra_keys)
         try:
             key.full_clean()
@@ -157,20 +153,20 @@ def issue_key(
                 f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
             )
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
-        hold_people([user_id])
+        people.hold_people([user_id])
         key.save(force_insert=True)
     return key, text
 
 
 def _require_quota(extra_keys: int) -> None:
     """Raise QuotaExceeded if the tenant has reached its hard limit of keys."""
-    limit = limits_of(tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
+    limit = limits_of(usage.tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
     if limit is None:
         return
-    lock_quotas()
+    usage.lock_quotas()
     used = ApiKey.objects.valid().count()
     if used >= limit + extra_keys:
-        raise count_refusal(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
+        raise usage.count_refusal(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
 
 
 def derive_key(
@@ -246,7 +242,7 @@ def roll_key(
         ApiKey.objects.filter(parent_id=old.pk).update(parent_id=new.pk)
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
-        enqueue_tombstones(KEY, old.pk)
+        tombstones.enqueue_tombstones(tombstones.KEY, old.pk)
     key.refresh_from_db()
     return new, text
 
@@ -273,7 +269,7 @@ def owns_proposal(memory_id: UUID, *, person_id: str, key_id: UUID | None = None
         return True
     run_ids = [author_id for kind, author_id in authors if kind == AuthorKind.RUN]
     requesters = [Author(AuthorKind.PROGRAM, key).address for key in keys]
-    return ExtractionRun.objects.filter(pk__in=run_ids, requested_by__in=requesters).exists()
+    return models.ExtractionRun.objects.filter(pk__in=run_ids, requested_by__in=requesters).exists()
 
 
 def record_use(key: ApiKey) -> None:
@@ -293,7 +289,7 @@ def revoke_key(key_id: UUID) -> bool:
         is_revoked = bool(unrevoked.filter(pk=key_id).update(revoked_at=Now()))
         revoked = new = [key_id] if is_revoked else []
         while new:  # each round revokes keys, also those that were rolled since the round before
-            enqueue_tombstones(KEY, *new)
+            tombstones.enqueue_tombstones(tombstones.KEY, *new)
             new = [*unrevoked.filter(parent_id__in=revoked).values_list("pk", flat=True)]
             unrevoked.filter(pk__in=new).update(revoked_at=Now())
             revoked = [*revoked, *new]

@@ -102,19 +102,16 @@ class Caller:
         agent = self.agents_read.get(name_or_id)
         is_own = agent is not None and self.agent_id in (None, agent.id)
         if agent is None or not is_own or (active and not agent.is_active):
-            self._refuse_other_agent(name_or_id)
+            if self.agent_id is not None:
+                own = Agent.objects.get(pk=self.agent_id)
+                if name_or_id != own.name and name_or_id.lower() != str(own.pk):
+                    raise AgentNotFound(
+                        f"This key is bound to the agent {own.name!r}, and the request names"
+                        f" {name_or_id!r}."
+                    )
             agent = find_agent(name_or_id, active=active, among=self.agents())
         self.named["agent_id"] = agent.id
         return agent
-
-    def _refuse_other_agent(self, name_or_id: str) -> None:
-        if self.agent_id is not None:
-            own = Agent.objects.get(pk=self.agent_id)
-            if name_or_id != own.name and name_or_id.lower() != str(own.pk):
-                raise AgentNotFound(
-                    f"This key is bound to the agent {own.name!r}, and the request names"
-                    f" {name_or_id!r}."
-                )
 
     def with_binding(self, data: Any, fields: Mapping[str, Field]) -> Any:
         """Add the key's agent and user to a request that must name them and does not."""
@@ -198,8 +195,17 @@ class CallerPermission(BasePermission):
                 raise PermissionDenied(
                     "This concerns the whole tenant; yours is a key of one agent or one user."
                 )
-        elif operation is not None:
-            _require_permissions(request.user, request.method, operation)
+            return True
+        needed = operation.permissions if operation else ()
+        if operation is not None and not needed:
+            method = "GET" if request.method == "HEAD" else request.method
+            raise PermissionDenied(f"{method} is for programs with an API key.")
+        missing = [name for name in needed if not person_may(request.user, name)]
+        if missing:
+            raise PermissionDenied(
+                f"This needs the permission {', '.join(missing)}."
+                " Ask a person who manages your tenant's team for it."
+            )
         return True
 
 
@@ -208,21 +214,6 @@ def require_scope(caller: Caller, *accepted: str) -> None:
     if not caller.scopes.intersection(accepted):
         has = ", ".join(sorted(caller.scopes)) or "none"
         raise PermissionDenied(f"This needs the scope {' or '.join(accepted)}; yours: {has}.")
-
-
-def _require_permissions(user: Any, method: str | None, operation: Any) -> None:
-    if not operation.permissions:
-        raise PermissionDenied(
-            f"{'GET' if method == 'HEAD' else method} is for programs with an API key."
-        )
-    missing = [
-        permission for permission in operation.permissions if not person_may(user, permission)
-    ]
-    if missing:
-        raise PermissionDenied(
-            f"This needs the permission {', '.join(missing)}."
-            " Ask a person who manages your tenant's team for it."
-        )
 
 
 def person_may(user: Any, permission: str) -> bool:

@@ -149,20 +149,22 @@ def _should_record(request: Request, status: int) -> bool:
     if actor.kind == ActorKind.UNKNOWN:
         if status == 429:
             return False
-        # An invalid key was counted by its authentication.
-        should_record: bool | None = getattr(request._request, "should_record", None)
-        return (
-            count_anonymous_request(current_address())[1]
-            if should_record is None
-            else should_record
-        )
+        if hasattr(request._request, "should_record"):  # an invalid key, which was counted
+            return bool(request._request.should_record)
+        return count_anonymous_request(current_address())[1]
     return status != 429 or is_first_refusal(f"{actor.kind}-{actor.id}", tenant=tenant_id)
 
 
 def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> dict[str, Any]:
     """Return the entry's columns of its subject: from the row, or from the request."""
     match = request.resolver_match
-    user_id_sent = _request_parameters(request).get("user_id")
+    if (body_operation := _body_operation(request)) is not None:
+        user_id_sent = body_operation.arguments.get("user_id")
+    else:
+        body = getattr(request, "_full_data", None)  # of a body that was parsed
+        user_id_sent = body.get("user_id") if isinstance(body, dict) else None
+        with suppress(SuspiciousOperation):  # such as thousands of query parameters
+            user_id_sent = request.query_params.get("user_id", user_id_sent)
     named = {} if caller is None else caller.named
     agent_id = named.get("agent_id")
     user_id = user_id_sent if isinstance(user_id_sent, str) else named.get("user_id")
@@ -174,17 +176,6 @@ def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> d
         agent_id = getattr(row, "agent_id", row.pk if row._meta.model_name == "agent" else agent_id)
         user_id = getattr(row, "user_id", user_id)
     return {"subject_id": subject_id, "agent_id": agent_id, "user_id": user_id}
-
-
-def _request_parameters(request: Request) -> dict[str, Any]:
-    """Return the parameters of body and query. A body that was not parsed is not parsed here."""
-    if (body_operation := _body_operation(request)) is not None:
-        return dict(body_operation.arguments)
-    body = getattr(request, "_full_data", None)
-    parameters = dict(body) if isinstance(body, dict) else {}
-    with suppress(SuspiciousOperation):  # such as thousands of query parameters
-        parameters |= request.query_params.dict()
-    return parameters
 
 
 def _body_operation(request: Request) -> BodyOperation | None:

@@ -26,9 +26,7 @@ from rest_framework.request import Request
 
 from konstruct.api.http.problems import MAX_ERRORS
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.arguments import is_blank, is_unicode
-from memory.exceptions import InvalidArgument
-from memory.ids import id_problem
+from memory import arguments, exceptions, ids
 from memory.models.attributes import parse_filters
 
 
@@ -98,7 +96,7 @@ def _nul_problem(value: str) -> str:
 
 
 def _blank_problem(value: str) -> str:
-    blank = "is blank; give text with visible characters" if is_blank(value) else ""
+    blank = "is blank; give text with visible characters" if arguments.is_blank(value) else ""
     return _nul_problem(value) or blank
 
 
@@ -107,7 +105,7 @@ _UNSEEN: Final = r"\x01-\x1f\x7f-\x9f\xad\u2028-\u202e\u2066-\u2069"
 _CONTROLS: Final = rf"\x00{_UNSEEN}"
 NO_NUL = TextRule(r"^[^\x00]*\Z", _nul_problem)  # Postgres stores no NUL
 NOT_BLANK = TextRule(rf"^[\s{_UNSEEN}]*[^\s{_CONTROLS}][^\x00]*\Z", _blank_problem)
-ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", id_problem)
+ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", ids.id_problem)
 
 
 class StrictCharField(serializers.CharField):
@@ -134,7 +132,7 @@ class StrictCharField(serializers.CharField):
         """Refuse a value that is not a JSON string."""
         if not isinstance(data, str):
             self.fail("invalid")
-        if not is_unicode(data):
+        if not arguments.is_unicode(data):
             self.fail("surrogate")
         return str(super().to_internal_value(data))
 
@@ -260,7 +258,7 @@ class CheckedObjectField(serializers.DictField):
             self.fail("not_a_dict", input_type=type(data).__name__)
         try:
             self.check(data)
-        except InvalidArgument as error:
+        except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
         return dict(data)
 
@@ -275,7 +273,7 @@ class FiltersTextField(StrictCharField):
         try:
             filters = read_json(text)
             parse_filters(filters)
-        except (NotStrictJSON, InvalidArgument) as error:
+        except (NotStrictJSON, exceptions.InvalidArgument) as error:
             raise ValidationError(str(error)) from error
         return filters
 

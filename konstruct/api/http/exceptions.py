@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -37,18 +37,16 @@ from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
 from memory import exceptions as memory
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from tenants import exceptions, outages, serving
 from tenants.audit.people import PersonBeingErased
-from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.middleware import note_outage
 from tenants.limits.quotas import QuotaExceeded
 from tenants.log_context import logged_path
-from tenants.outages import ServerDown, is_outage
-from tenants.serving import as_tenant_moving
 
 logger = logging.getLogger(__name__)
 
 # Errors of Konstruct, with their status, kind of problem and field of the request.
-KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
+KONSTRUCT_ERRORS: dict[type[exceptions.KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentNotFound: (422, "unknown-agent", "agent"),
     orchestrator.IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
     orchestrator.Busy: (503, "unavailable", ""),
@@ -133,14 +131,27 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
         data: the body; its values are shown.
         is_bound: whether the caller's key is bound, and may therefore not see the tenant's usage.
     """
-    if is_outage(error):
-        return Problem.of_status(503, headers={"Retry-After": str(ServerDown.retry_after)})
-    if isinstance(error, TenantPaused):
+    if outages.is_outage(error):
+        return Problem.of_status(503, headers={"Retry-After": str(outages.ServerDown.retry_after)})
+    if isinstance(error, exceptions.TenantPaused):
         return _paused_problem(error)
     if isinstance(error, QuotaExceeded):
         return quota_problem(error, with_numbers=not is_bound)
-    if isinstance(error, KonstructError):
-        return _konstruct_problem(error)
+    if isinstance(error, exceptions.KonstructError):
+        mapped = (one for cls, one in KONSTRUCT_ERRORS.items() if isinstance(error, cls))
+        status, kind, field = next(mapped, (500, "", ""))
+        if status == 500:
+            return Problem.of_status(500)
+        # The messages by field; the name `__all__` is the body.
+        named = {field: [str(error)]} if field else getattr(error, "fields", {})
+        errors = tuple(
+            FieldError("body" if name == "__all__" else name, " ".join(messages))
+            for name, messages in named.items()
+        )
+        is_temporary = status == 503 or isinstance(error, TEMPORARY_CONFLICTS)
+        wait = math.ceil(getattr(error, "retry_after", None) or 1)
+        headers = {"Retry-After": str(wait)} if is_temporary else {}
+        return Problem(status, kind, str(error), errors, headers)
     if isinstance(error, Refusal):
         return error.problem
     if isinstance(error, Http404):
@@ -170,13 +181,20 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if isinstance(error, InvalidCursor):
         return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
     if isinstance(error, drf.APIException):
-        return _framework_problem(error)
-    if moved := as_tenant_moving(error):
+        headers = {}
+        if auth_header := getattr(error, "auth_header", None):
+            headers["WWW-Authenticate"] = auth_header
+        if (seconds := getattr(error, "wait", None)) is not None:
+            headers["Retry-After"] = str(math.ceil(seconds))
+        has_detail = isinstance(error, drf.AuthenticationFailed | drf.PermissionDenied)
+        detail = str(error.detail) if has_detail else ""
+        return Problem.of_status(error.status_code, detail, headers=headers)
+    if moved := serving.as_tenant_moving(error):
         return _paused_problem(moved)
     return Problem.of_status(500)
 
 
-def _paused_problem(paused: TenantPaused) -> Problem:
+def _paused_problem(paused: exceptions.TenantPaused) -> Problem:
     return Problem.of_status(503, paused.public, headers={"Retry-After": str(paused.retry_after)})
 
 
@@ -201,37 +219,6 @@ def quota_problem(error: QuotaExceeded, *, with_numbers: bool) -> Problem:
     # OpenAI's SDK repeats a 429 unless it is asked not to.
     headers = {"Retry-After": str(math.ceil(wait)), "X-Should-Retry": "false"}
     return Problem(429, "quota-exceeded", detail, headers=headers, members=members)
-
-
-def _konstruct_problem(error: KonstructError) -> Problem:
-    for error_class, (status, kind, field) in KONSTRUCT_ERRORS.items():
-        if isinstance(error, error_class):
-            errors = (
-                (FieldError(field, str(error)),) if field else tuple(_konstruct_field_errors(error))
-            )
-            is_temporary = status == 503 or isinstance(error, TEMPORARY_CONFLICTS)
-            wait = math.ceil(getattr(error, "retry_after", None) or 1)
-            headers = {"Retry-After": str(wait)} if is_temporary else {}
-            return Problem(status, kind, str(error), errors, headers)
-    return Problem.of_status(500)
-
-
-def _konstruct_field_errors(error: KonstructError) -> Iterator[FieldError]:
-    """Return the errors of an error's `fields`; the name `__all__` is the body."""
-    fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
-    for name, messages in fields.items():
-        yield FieldError("body" if name == "__all__" else name, " ".join(messages))
-
-
-def _framework_problem(error: drf.APIException) -> Problem:
-    headers = {}
-    if auth_header := getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = auth_header
-    if (wait := getattr(error, "wait", None)) is not None:
-        headers["Retry-After"] = str(math.ceil(wait))
-    has_detail = isinstance(error, drf.AuthenticationFailed | drf.PermissionDenied | drf.NotFound)
-    detail = str(error.detail) if has_detail and not isinstance(error, drf.NotFound) else ""
-    return Problem.of_status(error.status_code, detail, headers=headers)
 
 
 def _field_errors(detail: Any, data: Any, path: str = "") -> Iterator[FieldError]:

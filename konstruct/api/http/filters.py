@@ -116,9 +116,7 @@ class ThreadFilter(AgentUserFilter):
 class MemoryOwnerFilter(FilterSet):
     """Filters by agent and user, both required."""
 
-    agent = Filter(
-        bodies.ChannelIdField, "The agent (name or id).", method="of_agent", required=True
-    )
+    agent = Filter(bodies.ChannelIdField, "Agent (name or id).", method="of_agent", required=True)
     user_id = Filter(bodies.ChannelIdField, "The user.", method="of_user", required=True)
 
 
@@ -137,12 +135,12 @@ class TimeRangeFilter(FilterSet):
 
     since = Filter(
         bodies.AwareDateTimeField,
-        "Only from this moment on (with a time zone).",
+        "Only from this moment on.",
         lookup="created_at__gte",
     )
     until = Filter(
         bodies.AwareDateTimeField,
-        "Only before this moment (with a time zone).",
+        "Only before this moment.",
         lookup="created_at__lt",
     )
 

@@ -15,20 +15,10 @@ from structlog.contextvars import clear_contextvars
 
 from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import bearer_key, parse_key
-from konstruct.api.http.problems import (
-    MEDIA_TYPE,
-    FieldError,
-    Problem,
-    accepts_api_keys,
-    current_request_id,
-    problem_response,
-)
-from tenants.context import connection, current_tenant_id, tenant_scope
-from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
+from konstruct.api.http import problems
+from tenants import context, exceptions, outages, serving
 from tenants.http.middleware import refuse_later
 from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
-from tenants.outages import ServerDown
-from tenants.serving import find_tenant
 
 HEADER = "X-Request-ID"
 # An id that is sent back in a header and written into log lines has no line breaks.
@@ -86,24 +76,24 @@ class ProblemMiddleware:
         if (
             response.status_code < 400
             or getattr(response, "is_problem_document", False)
-            or not accepts_api_keys(request.path)
+            or not problems.accepts_api_keys(request.path)
         ):
             return response
-        return problem_response(request, _problem_of(request, response))
+        return problems.problem_response(request, _problem_of(request, response))
 
 
-def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
+def _problem_of(request: HttpRequest, response: HttpResponse) -> problems.Problem:
     """Return the problem that replaces a response of Django or of the tenant middleware."""
     headers = {name: response.headers[name] for name in COPIED_HEADERS if name in response.headers}
     if hasattr(request, "tenant") or headers:
-        return Problem.of_status(response.status_code, headers=headers)
+        return problems.Problem.of_status(response.status_code, headers=headers)
     # TenantMiddleware sets `tenant`, or None. Without the attribute the Host header was refused.
     host = request.META.get("HTTP_HOST", "")
     detail = "The API is not served under this host name."
     if response.headers.get("Content-Type", "").startswith("text/plain"):
         detail = response.content.decode().strip()
-    return Problem.of_status(
-        response.status_code, detail, errors=(FieldError("Host", detail, host),)
+    return problems.Problem.of_status(
+        response.status_code, detail, errors=(problems.FieldError("Host", detail, host),)
     )
 
 
@@ -113,11 +103,13 @@ class PreservingRedirect(HttpResponsePermanentRedirect):
     status_code = HttpResponsePermanentRedirect.status_code_preserve_request
 
     def __init__(self, redirect_to: str, **options: Any) -> None:
-        super().__init__(redirect_to, content_type=MEDIA_TYPE, **options)
+        super().__init__(redirect_to, content_type=problems.MEDIA_TYPE, **options)
         detail = f"Addresses end with a slash: send the request to {redirect_to}"
-        problem = Problem(self.status_code, "missing-slash", detail)
+        problem = problems.Problem(self.status_code, "missing-slash", detail)
         path = redirect_to.partition("?")[0].rstrip("/")
-        self.content = json.dumps(problem.as_json(path=path, request_id=current_request_id()))
+        self.content = json.dumps(
+            problem.as_json(path=path, request_id=problems.current_request_id())
+        )
 
 
 class SlashMiddleware(CommonMiddleware):
@@ -137,30 +129,32 @@ class ApiKeyTenantMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not accepts_api_keys(request.path):
+        if not problems.accepts_api_keys(request.path):
             return self.get_response(request)
         key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
-        tenant_id = current_tenant_id()
+        tenant_id = context.current_tenant_id()
         if key is None or tenant_id not in (None, key.tenant_id):
             return self.get_response(request)
         with ExitStack() as scope:
             try:
                 tenant = None
                 if settings.TENANT_DATABASES:
-                    tenant = find_tenant(key.tenant_id)  # caches the tenant's server
-                scope.enter_context(tenant_scope(key.tenant_id))
+                    tenant = serving.find_tenant(key.tenant_id)  # caches the tenant's server
+                scope.enter_context(context.tenant_scope(key.tenant_id))
                 key_lookup = look_up_key(key, agent=_requested_agent(request), tenant=tenant)
                 request.key_lookup = key_lookup  # type: ignore[attr-defined]
-                connection.set_tenant(key_lookup.tenant)
+                context.connection.set_tenant(key_lookup.tenant)
                 if key_lookup.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
-            except (TenantPaused, ServerDown) as error:
+            except (exceptions.TenantPaused, outages.ServerDown) as error:
                 return refuse_later(request, error)
-            except UnknownTenant:
+            except exceptions.UnknownTenant:
                 scope.close()
                 return self.get_response(request)
-            except TenantNotServing:
-                return problem_response(request, Problem.of_status(403, SUSPENDED))
+            except exceptions.TenantNotServing:
+                return problems.problem_response(
+                    request, problems.Problem.of_status(403, SUSPENDED)
+                )
             return self.get_response(request)
 
 

@@ -1,6 +1,6 @@
 """What a method of a view does: who may call it, what it checks, and what the log records."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
@@ -35,7 +35,6 @@ class Operation:
         own_transaction: whether the method opens its own transaction and calls
             `self.write_log_entry` in it, for example because it waits for a language model.
         id: the operationId. Default: the method's name, or of `list` and the like with the subject.
-        description: replaces the rest of the docstring, for text with values in it.
         returns: the serializer of a success, or the responses by status. Default: the view's.
         page: the serializer of the rows of a list.
         errors: statuses of errors that not every operation has, and that its headers and fields do
@@ -53,7 +52,6 @@ class Operation:
     filters: Any = None
     own_transaction: bool = False
     id: str = ""
-    description: str = ""
     returns: Any = None
     page: Any = None
     errors: tuple[int, ...] = ()
@@ -74,16 +72,6 @@ class Operation:
     def scopes(self) -> tuple[KeyScope, ...]:
         """The scopes of which a key needs one."""
         return self.scope if isinstance(self.scope, tuple) else (self.scope,)
-
-    def implied_errors(self) -> Iterator[int]:
-        """Return the statuses of errors that follow from headers and fields."""
-        if any(header.name == "If-Match" for header in self.headers):
-            yield 412
-        checks = [check().fields for check in (self.query, self.body) if check is not None]
-        if self.filters is not None:
-            checks.append(self.filters.base_filters)
-        if any("agent" in names for names in checks):
-            yield 422
 
 
 operation = Operation

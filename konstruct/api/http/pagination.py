@@ -67,7 +67,18 @@ class CursorPagination(pagination.CursorPagination):
         self.ordering, self.page_size = ordering, limit
         salt = f"konstruct.api.cursor {current_tenant_id()} {list_name}"
         self.signer = signing.Signer(sep=".", salt=salt)
-        position, backwards = self._read_cursor(cursor)
+        position: Position | None = None
+        backwards = False
+        if cursor is not None:
+            if not CURSOR.search(cursor):
+                raise ValidationError({self.cursor_query_param: CURSOR_TEXT.message})
+            try:
+                order, direction, *position = self.signer.unsign_object(cursor)
+            except (signing.BadSignature, ValueError) as error:
+                raise InvalidCursor from error
+            if order != self.ordering[0]:
+                raise InvalidCursor
+            backwards = direction == "previous"
         try:
             rows = self.rows_after(queryset, position, backwards=backwards)
         except (ValueError, FieldInvalid) as error:
@@ -177,20 +188,6 @@ class CursorPagination(pagination.CursorPagination):
         if position is None:
             return None
         return str(self.signer.sign_object([self.ordering[0], direction, *position]))
-
-    def _read_cursor(self, cursor: str | None) -> tuple[Position | None, bool]:
-        """Return the position of a cursor, and whether it leads to the previous page."""
-        if cursor is None:
-            return None, False
-        if not CURSOR.search(cursor):
-            raise ValidationError({self.cursor_query_param: CURSOR_TEXT.message})
-        try:
-            ordering, direction, *position = self.signer.unsign_object(cursor)
-        except (signing.BadSignature, ValueError) as error:
-            raise InvalidCursor from error
-        if ordering != self.ordering[0]:
-            raise InvalidCursor
-        return position, direction == "previous"
 
     def _columns(self) -> list[str]:
         return [column.removeprefix("-") for column in self.ordering]

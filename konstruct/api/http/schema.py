@@ -10,10 +10,8 @@ from drf_spectacular.plumbing import get_doc
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
-from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
-from konstruct.api.http.exceptions import PROBLEM_TYPES
-from konstruct.api.http.operations import Operation
-from konstruct.api.http.problems import DEFAULTS, MEDIA_TYPE, Problem
+from konstruct.api.http import bodies, exceptions, operations, problems
+from konstruct.api.http.idempotency import HEADER, KEY
 
 
 class FieldErrorSerializer(serializers.Serializer):
@@ -21,16 +19,14 @@ class FieldErrorSerializer(serializers.Serializer):
 
     field = serializers.CharField(help_text="The name of the field; `body` for the whole body.")
     detail = serializers.CharField(help_text="The error, and the valid values.")
-    value = serializers.JSONField(
-        required=False, help_text="The value that was sent, if it is short."
-    )
+    value = serializers.JSONField(required=False, help_text="The sent value, if it is short.")
 
 
 class ProblemSerializer(serializers.Serializer):
     """A problem document (RFC 9457)."""
 
     type = serializers.ChoiceField(
-        choices=PROBLEM_TYPES, help_text="The kind of problem: stable, for programs."
+        choices=exceptions.PROBLEM_TYPES, help_text="The kind of problem: stable, for programs."
     )
     title = serializers.CharField(help_text="The HTTP status in words.")
     status = serializers.IntegerField(help_text="The HTTP status.")
@@ -42,9 +38,8 @@ class ProblemSerializer(serializers.Serializer):
     )
 
 
-# Statuses of errors: of every operation, with a path or pages, with a body, and declared ones.
-_COMMON, _WITH_PATH, _WITH_BODY = {400, 401, 403, 405, 406, 414, 429, 500, 503}, {404}, {413, 415}
-_DECLARABLE = {402, 404, 409, 412, 422}
+# Statuses of errors of every operation, and those that an operation declares.
+_COMMON, _DECLARABLE = {400, 401, 403, 405, 406, 414, 429, 500, 503}, {402, 404, 409, 412, 422}
 # Descriptions that say more than the detail of a problem without its own.
 _DESCRIPTIONS = {
     400: "The body cannot be read, or a field is invalid: `errors` names it.",
@@ -83,18 +78,41 @@ class ApiSchema(AutoSchema):
     view: Any
 
     @property
-    def declared(self) -> Operation:
+    def declared(self) -> operations.Operation:
         """The operation that is described."""
-        operation: Operation = self.view.operation
+        operation: operations.Operation = self.view.operation
         return operation
 
     def get_operation(self, path: str, *arguments: Any) -> dict[str, Any] | None:
         """Return the description with the errors, headers and examples of every operation."""
         operation: dict[str, Any] | None = super().get_operation(path, *arguments)
-        if operation is not None:
-            self.resolve_serializer(ProblemSerializer, "response")
-            _describe_responses(operation, path, self.declared.errors)
-            _add_examples(operation)
+        if operation is None:
+            return None
+        self.resolve_serializer(ProblemSerializer, "response")
+        fields = {parameter["name"] for parameter in operation.get("parameters", [])}
+        errors = _COMMON | (_DECLARABLE & {*self.declared.errors})
+        if "{" in path or "cursor" in fields:
+            errors |= {404}
+        if "If-Match" in fields:
+            errors |= {412}
+        if self.declared.body is not None:
+            operation["requestBody"]["required"] = True
+            errors |= {413, 415}
+            fields |= self.declared.body().fields.keys()
+        if "agent" in fields:
+            errors |= {422}
+        responses = operation["responses"]
+        for status, response in responses.items():
+            response["description"] = response["description"] or http.client.responses[int(status)]
+            response["headers"] = _header_references() | response.get("headers", {})
+        for status in errors:
+            responses[str(status)] = {"$ref": f"#/components/responses/{_component(status)}"}
+        operation["responses"] = dict(sorted(responses.items()))
+        for place, examples in _EXAMPLES.get(operation["operationId"], {}).items():
+            described = operation["requestBody"] if place == "request" else responses[place]
+            described["content"]["application/json"]["examples"] = {
+                name: {"value": value} for name, value in examples.items()
+            }
         return operation
 
     def get_operation_id(self) -> str:
@@ -114,7 +132,7 @@ class ApiSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular declares it
         """Return the other paragraphs of the method's docstring, each on one line."""
-        return self.declared.description or "\n\n".join(self._paragraphs()[1:])
+        return "\n\n".join(self._paragraphs()[1:])
 
     def _paragraphs(self) -> list[str]:
         """Return the paragraphs of the method, or of the view for the list of a mixin."""
@@ -136,7 +154,7 @@ class ApiSchema(AutoSchema):
                 name: one.serializer_field for name, one in declared.filters.base_filters.items()
             }
             parameters.append(inline_serializer(f"{declared.id}_filters", fields))
-        elif declared.query not in (None, NoParametersSerializer):
+        elif declared.query not in (None, bodies.NoParametersSerializer):
             parameters.append(declared.query)
         return parameters
 
@@ -159,9 +177,15 @@ class ApiSchema(AutoSchema):
     def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
         """Forbid unknown fields of strict serializers."""
         schema = super()._postprocess_serializer_schema(schema, serializer, direction)
-        if isinstance(serializer, StrictSerializer) and direction == "request":
+        if isinstance(serializer, bodies.StrictSerializer) and direction == "request":
             schema["additionalProperties"] = False
-            _describe_defaults(schema["properties"])
+            # Type generators treat a field with a `default` as always present.
+            for field in schema["properties"].values():
+                if "default" in field:
+                    default = json.dumps(field.pop("default"))
+                    text = field.get("description", "")
+                    if "Default:" not in text:
+                        field["description"] = f"{text} Default: {default}.".strip()
             if serializer.min_fields:
                 schema["minProperties"] = serializer.min_fields
         return schema
@@ -169,19 +193,6 @@ class ApiSchema(AutoSchema):
 
 def _paragraphs(documented: Any) -> list[str]:
     return [" ".join(text.split("\n")) for text in get_doc(documented).split("\n\n")]
-
-
-def _describe_defaults(properties: dict[str, Any]) -> None:
-    """Move defaults into the descriptions.
-
-    Type generators treat a field with a `default` as always present.
-    """
-    for field in properties.values():
-        if "default" in field:
-            default = json.dumps(field.pop("default"))
-            text = field.get("description", "")
-            if "Default:" not in text:
-                field["description"] = f"{text} Default: {default}.".strip()
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -201,36 +212,9 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     }
     components["responses"] = {
         _component(status): _error_response(status)
-        for status in sorted(_COMMON | _WITH_BODY | _DECLARABLE)
+        for status in sorted(_COMMON | _DECLARABLE | {413, 415})
     }
     return result
-
-
-def _describe_responses(operation: dict[str, Any], path: str, declared: tuple[int, ...]) -> None:
-    responses = operation["responses"]
-    parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
-    errors = _COMMON | (_DECLARABLE & {*declared})
-    if "{" in path or "cursor" in parameters:
-        errors |= _WITH_PATH
-    if body := operation.get("requestBody"):
-        body["required"] = True
-        errors |= _WITH_BODY
-    for status, response in responses.items():
-        response["description"] = response["description"] or http.client.responses[int(status)]
-        response["headers"] = _header_references() | response.get("headers", {})
-    for status in errors:
-        responses[str(status)] = {"$ref": f"#/components/responses/{_component(status)}"}
-    operation["responses"] = dict(sorted(responses.items()))
-
-
-def _add_examples(operation: dict[str, Any]) -> None:
-    for place, examples in _EXAMPLES.get(operation["operationId"], {}).items():
-        described = (
-            operation["requestBody"] if place == "request" else operation["responses"][place]
-        )
-        described["content"]["application/json"]["examples"] = {
-            name: {"value": value} for name, value in examples.items()
-        }
 
 
 def _allow_null(schema: Any) -> None:
@@ -250,6 +234,13 @@ def header(name: str, description: str, **options: Any) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, **options)
 
 
+IDEMPOTENCY_KEY = header(
+    HEADER,
+    "A text that you choose, such as a UUID. The same request with the same key creates nothing "
+    "again and returns the first result. Keys are separate for each caller: another API key, or "
+    "the same key bound to another user, may use the same text.",
+    pattern=KEY.pattern,
+)
 IF_MATCH = header(
     "If-Match",
     "The ETag that you received. The change is refused if the resource has changed since then.",
@@ -259,7 +250,7 @@ ETAG = header("ETag", "The ETag of the row, for If-Match and If-None-Match.", re
 
 
 def _component(status: int) -> str:
-    return "Invalid" if status == 400 else DEFAULTS[status][0].title().replace("-", "")
+    return "Invalid" if status == 400 else problems.DEFAULTS[status][0].title().replace("-", "")
 
 
 def _error_response(status: int) -> dict[str, Any]:
@@ -271,12 +262,12 @@ def _error_response(status: int) -> dict[str, Any]:
     if status == 405:
         headers["Allow"] = _header_object("The supported methods.")
     return {
-        "description": _DESCRIPTIONS.get(status, DEFAULTS[status][1]),
+        "description": _DESCRIPTIONS.get(status, problems.DEFAULTS[status][1]),
         "headers": headers,
         "content": {
-            MEDIA_TYPE: {
+            problems.MEDIA_TYPE: {
                 "schema": {"$ref": "#/components/schemas/Problem"},
-                "example": Problem.of_status(status).as_json(
+                "example": problems.Problem.of_status(status).as_json(
                     path="/api/v1/messages/", request_id="2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                 ),
             }

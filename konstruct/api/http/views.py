@@ -11,21 +11,21 @@ from uuid import UUID
 
 from django.db.models import Model
 from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.utils.http import parse_etags
-from rest_framework import metadata, serializers
-from rest_framework.exceptions import APIException
+from rest_framework import exceptions, metadata, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.encoders import JSONEncoder
-from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.http.access_log import READ_ACTIONS, EntryValues, record_refusal, record_request
 from konstruct.api.http.bodies import unique_parameters, validate_query
+from konstruct.api.http.idempotency import Idempotency
 from konstruct.api.http.operations import Operation, operation as operation
 from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal
@@ -33,14 +33,12 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conversations.transcript import metadata_argument
 from memory.facts.versions import merge_metadata
-from tenants import transaction
+from tenants import outages, serving, transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import current_tenant_id
 from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import take_from
-from tenants.outages import is_outage
-from tenants.serving import tenant_of_request
 
 # Reads have a separate bucket, so that polling for replies leaves tokens for messages.
 SENDING = "rest"
@@ -57,14 +55,14 @@ class TenantThrottle(BaseThrottle):
     def __init__(self) -> None:
         self.retry_after = 0.0
 
-    def allow_request(self, request: Request, view: APIView) -> bool:
+    def allow_request(self, request: Request, view: Any) -> bool:
         """Take a token, and store the bucket's answer for the response's headers."""
         tenant_id = current_tenant_id()
         if tenant_id is None:  # an unauthenticated request does nothing
             return True
         channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
         key = request.user.key.prefix if isinstance(request.user, Program) else None
-        served = tenant_of_request()
+        served = serving.tenant_of_request()
         buckets = request_buckets(served.quotas if served else {}, channel, key)
         bucket = take_from(tenant_id, buckets)
         self.retry_after = bucket.retry_after
@@ -76,25 +74,75 @@ class TenantThrottle(BaseThrottle):
         return self.retry_after
 
 
-class ApiView(APIView):
-    """Base class of the API's views. A subclass with a method without @operation raises TypeError.
+_VERBS = {
+    **dict.fromkeys((Action.LIST, Action.VIEW, Action.SEARCH), "view"),
+    Action.CREATE: "add",
+    Action.DELETE: "delete",
+}
+# Methods that routers know, and the first word of their operationIds.
+_STANDARD = {
+    "list": "list",
+    "retrieve": "get",
+    "create": "create",
+    "update": "replace",
+    "partial_update": "update",
+    "destroy": "delete",
+}
+
+_OF_MIXINS = {
+    "list": Operation(Action.LIST),
+    "retrieve": Operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE)),
+}
+_SCOPES = {**dict.fromkeys(READ_ACTIONS, KeyScope.READ), Action.ERASE: KeyScope.ERASE}
+
+
+class Metadata(metadata.SimpleMetadata):
+    """The answer to OPTIONS, without the fields of bodies, which the OpenAPI description has."""
+
+    def determine_actions(self, request: Request, view: Any) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+class ApiViewSet(GenericViewSet):
+    """Base class of the API's views: a viewset of which each method does one operation.
 
     It checks scope, permission, query parameters and body, opens the transaction, and writes the
     request into the access log: a successful one with the values of `log`, another one as refused.
     A change and its entry in the log are one transaction.
 
+    REST framework's mixins and `@action` work as usual. `list` and `retrieve` of its mixins are
+    operations that need no declaration; other methods declare theirs by `@operation`, below
+    `@action`, or the class raises TypeError. The queryset is limited to the rows of a bound key.
+
     Attributes:
+        subject: a row, as the access log names it; `subjects`: rows, with an s by default.
         allows_bound_keys: whether keys that are bound to an agent or a user may call it. Such a
             view must limit its reads and changes with `self.caller`.
-        records_itself: whether the view logs its calls itself, without operations.
-        operations: the operations by HTTP method, or by the action of a viewset.
+        serializer_class: the serializer of a row in lists.
+        detail_serializer_class: the serializer of a single row. Default: the same.
+        filterset_class: the filters of the list.
+        ordering, ordering_fields: see CursorPagination.
+        permission: the permission that a person needs for operations that name none.
+        tag: the group of its operations in the OpenAPI description.
+        operations: the operations by method.
         query: the checked query parameters.
         fields: the checked body.
     """
 
     throttle_classes = [TenantThrottle]
+    metadata_class = Metadata
+    subject: ClassVar[str] = ""
+    subjects: ClassVar[str] = ""
+    tag: ClassVar[str] = ""
     allows_bound_keys: ClassVar[bool] = False
-    records_itself: ClassVar[bool] = False
+    detail_serializer_class: ClassVar[type[serializers.Serializer] | None] = None
+    filterset_class: ClassVar[Any] = None
+    ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    ordering_fields: ClassVar[tuple[str, ...]] = ()
+    lookup_value_converter = "uuid"
+    permission: ClassVar[str | None] = None
+    serializer_class: Any = None
     operations: ClassVar[Mapping[str, Operation]] = {}
     request: Any
     query: dict[str, Any]
@@ -102,40 +150,51 @@ class ApiView(APIView):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        declared = {name: cls.declared(name) for name in cls.handler_names()}
-        missing = [name for name, operation in declared.items() if operation is None]
-        if missing and not cls.records_itself:
-            raise TypeError(
-                f"{cls.__qualname__} does not declare {', '.join(missing)}: decorate the method "
-                "with @operation, which names its action, subject and permission."
-            )
+        cls.subjects = cls.__dict__.get("subjects") or f"{cls.subject}s"
+        cls.lookup_url_kwarg = cls.lookup_url_kwarg or f"{cls.subject.replace(' ', '_')}_id"
+        extra = {name for one in cls.get_extra_actions() for name in one.mapping.values()}  # type: ignore[attr-defined]
+        names = {name for name in dir(cls) if hasattr(getattr(cls, name), "operation")}
         cls.operations = {
-            name: cls.complete(name, operation)
-            for name, operation in declared.items()
-            if operation is not None
+            name: cls._complete(
+                name, getattr(getattr(cls, name), "operation", _OF_MIXINS.get(name))
+            )
+            for name in sorted(names | extra | {name for name in _STANDARD if hasattr(cls, name)})
         }
 
     @classmethod
-    def handler_names(cls) -> list[str]:
-        """Return the names of the methods that do an operation."""
-        return [name for name in cls.http_method_names if name != "options" and hasattr(cls, name)]
-
-    @classmethod
-    def declared(cls, name: str) -> Operation | None:
-        """Return the operation that a method declares."""
-        declared: Operation | None = getattr(getattr(cls, name), "operation", None)
-        return declared
-
-    @classmethod
-    def complete(cls, name: str, declared: Operation) -> Operation:
+    def _complete(cls, name: str, declared: Operation | None) -> Operation:
         """Return the operation of a method with the defaults of the class."""
-        scope = KeyScope.ERASE if declared.action is Action.ERASE else KeyScope.WRITE
-        if declared.action in READ_ACTIONS:
-            scope = KeyScope.READ
+        if declared is None:
+            raise TypeError(
+                f"{cls.__qualname__} does not declare {name}: decorate the method with @operation, "
+                "which names its action, subject and permission."
+            )
+        is_list, serializer = name == "list", cls.serializer_class
+        subject = cls.subjects if is_list else cls.subject
+        page = declared.page or (serializer if is_list else None)
+        returns = declared.returns
+        if page is not None:
+            returns = {200: page(many=True)}
+        elif declared.action is Action.DELETE and returns is None:
+            returns = {204: None}
+        elif not isinstance(returns, Mapping):
+            shown = returns or cls.detail_serializer_class or serializer
+            returns = {201 if name == "create" else 200: shown}
+        permission = cls.permission if declared.permission is None else declared.permission
+        if permission is None:
+            model: Any = cls.queryset.model._meta  # type: ignore[union-attr]
+            verb = _VERBS.get(declared.action, "change")
+            permission = f"{model.app_label}.{verb}_{model.model_name}"
+        prefix = _STANDARD.get(name)
         return replace(
             declared,
-            scope=declared.scope or scope,
-            errors=(*declared.errors, *declared.implied_errors()),
+            id=declared.id or (f"{prefix}_{subject.replace(' ', '_')}" if prefix else name),
+            subject=declared.subject or subject,
+            permission=permission,
+            scope=declared.scope or _SCOPES.get(declared.action, KeyScope.WRITE),
+            filters=declared.filters or (cls.filterset_class if is_list else None),
+            returns=returns,
+            page=page,
         )
 
     def __init__(self, **kwargs: Any) -> None:
@@ -146,8 +205,7 @@ class ApiView(APIView):
     @property
     def operation(self) -> Operation | None:
         """The operation of the request; None for a method that the view does not have."""
-        method = str(self.request.method).lower()
-        return self.operations.get("get" if method == "head" else method)
+        return self.operations.get(self.action or "")
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Check that the request is allowed, and wrap the method with validation and access log."""
@@ -165,11 +223,11 @@ class ApiView(APIView):
     def handle_exception(self, exc: Exception) -> Any:
         """Return the response to an error, and log the request as refused."""
         response = super().handle_exception(exc)
-        if is_outage(exc):  # the access log cannot be written either
+        if outages.is_outage(exc):  # the access log cannot be written either
             return response
         try:
             caller = self.caller if self.request.user else None
-        except APIException:  # the request was refused before authentication, or by it
+        except exceptions.APIException:  # the request was refused before authentication, or by it
             caller = None
         record_refusal(self.request, caller, response.status_code, self.operation)
         return response
@@ -188,6 +246,11 @@ class ApiView(APIView):
     def caller(self) -> Caller:
         """The program or person that sends the request."""
         return caller_of(self.request)
+
+    @property
+    def idempotency(self) -> Idempotency:
+        """The Idempotency-Key of the request."""
+        return Idempotency(self.request)
 
     def log(
         self,
@@ -234,18 +297,13 @@ class ApiView(APIView):
         """Mark the request as logged, if the view has written its entry."""
         self._is_recorded = True
 
-    def check_parameters(self, operation: Operation) -> None:
-        """Check the query parameters, which become `self.query`."""
-        if operation.query is not None:
-            self.query = validate_query(self.request, operation.query, caller=self.caller)
-
     def _wrap_handler(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             operation = self.operation
             has_own_transaction = operation is not None and operation.own_transaction
             with nullcontext() if has_own_transaction else transaction.atomic():
                 if operation is not None:
-                    self.check_parameters(operation)
+                    self._check_parameters(operation)
                 if operation is not None and operation.body is not None:
                     body = operation.body(data=request.data, context={"caller": self.caller})
                     body.is_valid(raise_exception=True)
@@ -258,129 +316,16 @@ class ApiView(APIView):
 
         return answer
 
-
-_VERBS = {
-    **dict.fromkeys((Action.LIST, Action.VIEW, Action.SEARCH), "view"),
-    Action.CREATE: "add",
-    Action.DELETE: "delete",
-}
-# Methods that routers know, and the first word of their operationIds.
-_STANDARD = {
-    "list": "list",
-    "retrieve": "get",
-    "create": "create",
-    "update": "replace",
-    "partial_update": "update",
-    "destroy": "delete",
-}
-
-_OF_MIXINS = {
-    "list": Operation(Action.LIST),
-    "retrieve": Operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE)),
-}
-
-
-class Metadata(metadata.SimpleMetadata):
-    """The answer to OPTIONS, without the fields of bodies, which the OpenAPI description has."""
-
-    def determine_actions(self, request: Request, view: Any) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-
-class ApiViewSet(ApiView, GenericViewSet):
-    """Base class of resources: a viewset of which each method does one operation.
-
-    REST framework's mixins and `@action` work as usual. `list` and `retrieve` of its mixins are
-    operations that need no declaration; other methods declare theirs by `@operation`, below
-    `@action`. The queryset is limited to the rows of a bound key.
-
-    Attributes:
-        subject: a row, as the access log names it; `subjects`: rows, with an s by default.
-        serializer_class: the serializer of a row in lists.
-        detail_serializer_class: the serializer of a single row. Default: the same.
-        filterset_class: the filters of the list.
-        ordering, ordering_fields: see CursorPagination.
-        permission: the permission that a person needs for operations that name none.
-        tag: the group of its operations in the OpenAPI description.
-    """
-
-    metadata_class = Metadata
-    subject: ClassVar[str] = ""
-    subjects: ClassVar[str] = ""
-    tag: ClassVar[str] = ""
-    detail_serializer_class: ClassVar[type[serializers.Serializer] | None] = None
-    filterset_class: ClassVar[Any] = None
-    ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
-    ordering_fields: ClassVar[tuple[str, ...]] = ()
-    lookup_value_converter = "uuid"
-    permission: ClassVar[str | None] = None
-    serializer_class: Any = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        cls.subjects = cls.__dict__.get("subjects") or f"{cls.subject}s"
-        cls.lookup_url_kwarg = cls.lookup_url_kwarg or f"{cls.subject.replace(' ', '_')}_id"
-        super().__init_subclass__(**kwargs)
-
-    @classmethod
-    def handler_names(cls) -> list[str]:
-        """Return the names of the methods that do an operation."""
-        extra = {name for one in cls.get_extra_actions() for name in one.mapping.values()}  # type: ignore[attr-defined]
-        names = [name for name in dir(cls) if hasattr(getattr(cls, name), "operation")]
-        return sorted({*names, *extra, *(name for name in _STANDARD if hasattr(cls, name))})
-
-    @classmethod
-    def declared(cls, name: str) -> Operation | None:
-        """Return the operation that a method declares, or that of a mixin of REST framework."""
-        return super().declared(name) or _OF_MIXINS.get(name)
-
-    @classmethod
-    def complete(cls, name: str, declared: Operation) -> Operation:
-        """Return the operation of a method with the defaults of the class."""
-        is_list, serializer = name == "list", cls.serializer_class
-        subject = cls.subjects if is_list else cls.subject
-        page = declared.page or (serializer if is_list else None)
-        returns = declared.returns
-        if page is not None:
-            returns = {200: page(many=True)}
-        elif declared.action is Action.DELETE and returns is None:
-            returns = {204: None}
-        elif not isinstance(returns, Mapping):
-            shown = returns or cls.detail_serializer_class or serializer
-            returns = {201 if name == "create" else 200: shown}
-        permission = cls.permission if declared.permission is None else declared.permission
-        if permission is None:
-            model: Any = cls.queryset.model._meta  # type: ignore[union-attr]
-            verb = _VERBS.get(declared.action, "change")
-            permission = f"{model.app_label}.{verb}_{model.model_name}"
-        prefix = _STANDARD.get(name)
-        completed = replace(
-            declared,
-            id=declared.id or (f"{prefix}_{subject.replace(' ', '_')}" if prefix else name),
-            subject=declared.subject or subject,
-            permission=permission,
-            filters=declared.filters or (cls.filterset_class if is_list else None),
-            returns=returns,
-            page=page,
-        )
-        return super().complete(name, completed)
-
-    @property
-    def operation(self) -> Operation | None:
-        """The operation of the request; None for a method that the view does not have."""
-        return self.operations.get(self.action or "")
-
-    def check_parameters(self, operation: Operation) -> None:
+    def _check_parameters(self, operation: Operation) -> None:
         """Check the query parameters but for those of a page and its filters."""
         page = self.pages.parameters(self) if operation.page else ()
-        if operation.filters is None:
-            if operation.query is not None:
-                self.query = validate_query(
-                    self.request, operation.query, caller=self.caller, without=page
-                )
-            return
-        given = unique_parameters(self.request)
-        self.query = {name: value for name, value in given.items() if name not in page}
+        if operation.filters is not None:
+            given = unique_parameters(self.request)
+            self.query = {name: value for name, value in given.items() if name not in page}
+        elif operation.query is not None:
+            self.query = validate_query(
+                self.request, operation.query, caller=self.caller, without=page
+            )
 
     @property
     def pages(self) -> CursorPagination:
@@ -473,6 +418,12 @@ class ApiViewSet(ApiView, GenericViewSet):
         if with_etag:
             headers["ETag"] = etag_of(document)
         return Response(document, status=status, headers=headers)
+
+    def create_once(self, create: Callable[[], UUID], **options: Any) -> Response:
+        """Call `create` once for each Idempotency-Key, and return the response with its row."""
+        created_id, is_new = self.idempotency.once(create)
+        row = get_object_or_404(super().get_queryset(), pk=created_id)
+        return self.created(row, is_new=is_new, **options)
 
 
 class UrlField(serializers.URLField):

@@ -6,24 +6,19 @@ from typing import Final
 
 from django.conf import settings
 from django.urls import path
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import require_scope
-from konstruct.api.http import bodies
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.auth import keys, permissions
+from konstruct.api.http import bodies, views
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import admit_memories
-from memory.arguments import is_blank
+from memory import arguments, models
 from memory.facts.files import MemoryFiles, MemoryToolError
-from memory.models import MemoryEntry, Message
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 # By hook: the field with the text to store, and the role of its message.
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -48,14 +43,14 @@ class MemoryToolResult(serializers.Serializer):
     is_error = serializers.BooleanField(help_text="Its `is_error`.")
 
 
-class MemoryToolViewSet(ApiViewSet):
+class MemoryToolViewSet(views.ApiViewSet):
     """Anthropic's memory tool."""
 
-    queryset = MemoryEntry.objects.all()
+    queryset = models.MemoryEntry.objects.all()
     subject = "memory file"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=("memory.view_memoryentry", "memory.add_memoryentry"),
         body=MemoryToolSerializer,
@@ -71,8 +66,8 @@ class MemoryToolViewSet(ApiViewSet):
         200 with `is_error`.
         """
         caller, command = self.caller, self.fields["input"]
-        if isinstance(request.user, Program):
-            require_scope(caller, KeyScope.READ)
+        if isinstance(request.user, keys.Program):
+            permissions.require_scope(caller, KeyScope.READ)
         files = MemoryFiles(
             caller.agent(self.fields["agent"]).id,
             caller.user(self.fields["user_id"]),
@@ -104,14 +99,14 @@ class HookSerializer(serializers.Serializer):
     )
 
 
-class HookViewSet(ApiViewSet):
+class HookViewSet(views.ApiViewSet):
     """Hooks of Claude Code."""
 
-    queryset = Message.objects.all()
+    queryset = models.Message.objects.all()
     subject = "message"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.IMPORT,
         permission="memory.add_message",
         query=bodies.MemoryOwner,
@@ -131,13 +126,13 @@ class HookViewSet(ApiViewSet):
         user_id = caller.user(self.query["user_id"])
         field, role = TEXTS.get(self.fields["hook_event_name"], ("", ""))
         text = (self.fields.get(field) or "")[: settings.MAX_MESSAGE_CHARACTERS]
-        if not is_blank(text):
+        if not arguments.is_blank(text):
             place = {"agent": str(agent.id), "user_id": user_id}
             place["thread_id"] = self.fields["session_id"]
             line = {**place, "role": role, "content": text}
-            [result] = import_history([line], tenant_id=required_tenant_id())
+            [result] = import_history([line], tenant_id=context.required_tenant_id())
             if result.message is None:
-                raise ValidationError({field: result.error})
+                raise exceptions.ValidationError({field: result.error})
             self.log(result.message)
         return Response(status=204)
 

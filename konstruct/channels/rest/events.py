@@ -9,20 +9,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path
-from drf_spectacular.utils import OpenApiResponse
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied, ValidationError
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import caller_of
-from konstruct.api.http import bodies, filters
-from konstruct.api.http.schema import LOCATION, header
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
@@ -46,15 +42,8 @@ from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.models import job_columns
+from tenants.outbox import models
 from tenants.outbox.events import events_after
-from tenants.outbox.models import (
-    NOTIFICATIONS,
-    EventDelivery,
-    EventType,
-    OutboxEvent,
-    Subscription,
-    Target,
-)
 
 MAX_EVENTS = 500
 # Duration of a stream of events. Then the client connects again.
@@ -62,7 +51,7 @@ STREAM_SECONDS: Final = 300.0
 _EVENT_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
-_LAST_EVENT_ID: Final = header(
+_LAST_EVENT_ID: Final = schema.header(
     "Last-Event-ID", "The id of the last event that a stream has delivered, instead of `after`."
 )
 
@@ -83,16 +72,14 @@ class EventDataSerializer(serializers.Serializer):
     message_id = serializers.UUIDField(
         required=False, help_text="The message with the answer, of `escalation.answered`."
     )
-    quota = serializers.CharField(
-        required=False, help_text="The name of the quota, of `quota.reached`."
-    )
+    quota = serializers.CharField(required=False, help_text="The quota, of `quota.reached`.")
 
 
 class EventSerializer(serializers.Serializer):
     """An event."""
 
     id = serializers.UUIDField(help_text="Its id, which is `webhook-id` of a webhook.")
-    type = serializers.ChoiceField(choices=EventType.choices, help_text="The type.")
+    type = serializers.ChoiceField(choices=models.EventType.choices, help_text="The type.")
     timestamp = serializers.DateTimeField(help_text="When it happened.")
     data = EventDataSerializer(help_text="Its object.")  # type: ignore[assignment]
 
@@ -122,23 +109,20 @@ class EventsQuery(bodies.StrictSerializer):
     )
 
 
-class EventViewSet(ApiViewSet):
+class EventViewSet(views.ApiViewSet):
     """Events of the last 30 days. Bound keys have no access."""
 
-    queryset = OutboxEvent.objects.all()
+    queryset = models.OutboxEvent.objects.all()
     serializer_class = EventsSerializer
     subject = "event"
     content_negotiation_class = EventsNegotiation
 
-    @operation(
+    @views.operation(
         Action.LIST,
         "events",
         permission="outbox.view_outboxevent",
         query=EventsQuery,
-        returns={
-            200: EventsSerializer,
-            (200, MEDIA_TYPE): OpenApiResponse(str, description="The events, as they happen."),
-        },
+        returns={200: EventsSerializer, (200, MEDIA_TYPE): str},
         headers=[_LAST_EVENT_ID],
     )
     def list_events(self, request: Request) -> Any:
@@ -189,13 +173,11 @@ class EventViewSet(ApiViewSet):
 class WebhookFields(bodies.StrictSerializer):
     """The fields of a webhook."""
 
-    url = bodies.StrictCharField(
-        max_length=2000, help_text="Address of the program; it begins with https://."
-    )
+    url = bodies.StrictCharField(max_length=2000, help_text="Address, which begins with https://.")
     types = bodies.BoundedListField(
-        child=serializers.ChoiceField(choices=EventType.choices),
+        child=serializers.ChoiceField(choices=models.EventType.choices),
         required=False,
-        max_length=len(EventType),
+        max_length=len(models.EventType),
         help_text="Types of events that are sent. Empty: all.",
     )
     includes_content = bodies.StrictBooleanField(
@@ -215,9 +197,7 @@ class WebhookFields(bodies.StrictSerializer):
 class WebhookChanges(WebhookFields):
     """Changes of a webhook."""
 
-    url = bodies.StrictCharField(
-        required=False, max_length=2000, help_text="Address of the program."
-    )
+    url = bodies.StrictCharField(required=False, max_length=2000, help_text="Its address.")
     is_active = bodies.StrictBooleanField(required=False, help_text="Whether events are sent.")
 
 
@@ -225,12 +205,12 @@ class WebhookSerializer(serializers.ModelSerializer):
     """An address of a program that gets events."""
 
     types = serializers.ListField(
-        child=serializers.ChoiceField(choices=EventType.choices),
+        child=serializers.ChoiceField(choices=models.EventType.choices),
         help_text="Types of events that are sent. Empty: all.",
     )
 
     class Meta:
-        model = Subscription
+        model = models.Subscription
         fields = [
             *("id", "url", "types", "includes_content", "is_active", "description"),
             *("previous_until", "created_at"),
@@ -253,7 +233,7 @@ def require_read(request: Request) -> None:
         raise PermissionDenied("This key needs the scope `read` too: webhooks send what it reads.")
 
 
-class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Webhooks. Bound keys have no access. Changes need the scopes `read` and `write`."""
 
     queryset = webhooks()
@@ -261,13 +241,13 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     ordering = ("created_at", "id")
     subject = "webhook"
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         permission=("outbox.add_subscription", *READS),
         body=WebhookFields,
         returns={201: NewWebhookSerializer},
         errors=(422,),
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create a webhook.
@@ -280,7 +260,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         self.log_created(webhook, is_new=True)
         return self._with_secret(webhook, secret, status=201)
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=("outbox.change_subscription", *READS),
         body=WebhookChanges,
@@ -296,7 +276,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         webhook.save(update_fields=list(self.fields))
         return self.changed(webhook, before)
 
-    @operation(Action.DELETE, returns={204: None})
+    @views.operation(Action.DELETE, returns={204: None})
     def destroy(self, request: Request, webhook_id: UUID) -> Response:
         """Delete a webhook, with its deliveries."""
         webhook = get_object_or_404(webhooks().select_for_update(), pk=webhook_id)
@@ -305,7 +285,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="secret")
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=("outbox.change_subscription", *READS),
         id="rotate_webhook_secret",
@@ -322,7 +302,9 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         self.log(webhook)
         return self._with_secret(webhook, secret)
 
-    def _with_secret(self, webhook: Subscription, secret: str, status: int = 200) -> Response:
+    def _with_secret(
+        self, webhook: models.Subscription, secret: str, status: int = 200
+    ) -> Response:
         shown = {**WebhookSerializer(webhook).data, "secret": secret}
         location = self.reverse_action("detail", args=[webhook.pk])
         return Response(shown, status=status, headers={"Location": location})
@@ -343,7 +325,7 @@ class WebhookDeliverySerializer(serializers.ModelSerializer):
     error = serializers.SerializerMethodField(help_text="Why the last attempt failed.")
 
     class Meta:
-        model = EventDelivery
+        model = models.EventDelivery
         fields = [
             *("id", "webhook_id", "event_id", "type", "state", "status", "attempts"),
             *("next_attempt_at", "error", "created_at", "delivered_at"),
@@ -382,17 +364,19 @@ class WebhookDeliveryFilter(filters.FilterSet):
         """Filter by the state."""
         if value == "delivered":
             return rows.filter(delivered_at__isnull=False)
-        jobs = NOTIFICATIONS.jobs().filter(key=OuterRef("pk"), failed_at__isnull=value == "waiting")
+        jobs = models.NOTIFICATIONS.jobs().filter(
+            key=OuterRef("pk"), failed_at__isnull=value == "waiting"
+        )
         return rows.filter(Exists(jobs))
 
 
-class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class WebhookDeliveryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Events that are, or were, sent to webhooks. Bound keys have no access."""
 
     queryset = (
-        EventDelivery.objects.filter(subscription__target=Target.WEBHOOK)
+        models.EventDelivery.objects.filter(subscription__target=models.Target.WEBHOOK)
         .select_related("event")
-        .annotate(**job_columns(NOTIFICATIONS.name, OuterRef("pk")))
+        .annotate(**job_columns(models.NOTIFICATIONS.name, OuterRef("pk")))
     )
     serializer_class = WebhookDeliverySerializer
     filterset_class = WebhookDeliveryFilter
@@ -400,7 +384,7 @@ class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     subjects = "webhook deliveries"
 
     @action(detail=True, methods=["post"], url_path="retry")
-    @operation(
+    @views.operation(
         Action.RETRY,
         permission="outbox.change_eventdelivery",
         id="retry_webhook_delivery",

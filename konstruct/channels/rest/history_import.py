@@ -1,7 +1,7 @@
 """Import of history by the REST API."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -12,15 +12,7 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import BoundedListField, ChannelIdField, StrictSerializer
-from konstruct.api.http.idempotency import (
-    IDEMPOTENCY_KEY,
-    create_once,
-    idempotency_key,
-    key_of_caller,
-)
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http import bodies, schema, views
 from konstruct.channels.rest.responses import respond_when_indexed
 from konstruct.channels.rest.serializers import METADATA_HELP, WaitSerializer
 from konstruct.orchestrator.history_import.lines import (
@@ -37,18 +29,6 @@ from tenants.context import required_tenant_id
 
 MAX_LINES = 1000
 
-
-DESCRIPTION = f"""Up to {MAX_LINES} messages in one request. A message needs role and content; the
-response has the id, thread and time of each. An invalid message does not prevent the import of the
-others. Imported messages get no reply. They are embedded in the background, and `GET
-/api/v1/usage/` returns the number of pending ones.
-
-Messages are identified by their `external_id`, for each agent and user. A message without one gets
-one, made of its time and text. If it has no time either, the id is made of its text, of the texts
-before it in the request, and of the last message of the thread. So the same request, sent again,
-stores nothing twice, nor does a request with more messages at its end, if nothing else was sent in
-the thread meanwhile. An `Idempotency-Key` takes the place of the thread: with a new key the same
-texts are new messages, with the same key they are the same."""
 
 MESSAGE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -112,25 +92,25 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "Anything else is reported as invalid.",
     }
 )
-class LinesField(BoundedListField):
+class LinesField(bodies.BoundedListField):
     """Messages that are not validated together: each has its own result."""
 
     child = serializers.JSONField(allow_null=True)
 
 
-class ImportSerializer(StrictSerializer):
+class ImportSerializer(bodies.StrictSerializer):
     """A part of a history. Each message is validated separately: see `results`."""
 
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of the agent of messages that name none. Default: the one that the "
         "key is bound to, or the only active one.",
     )
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         required=False,
         help_text="The user of messages that name none. Default: the one that the key is bound to.",
     )
-    thread_id = ChannelIdField(
+    thread_id = bodies.ChannelIdField(
         required=False,
         help_text="The conversation of messages that name none. Default: one thread per user, "
         "named as the user.",
@@ -146,7 +126,7 @@ class LineErrorSerializer(serializers.Serializer):
 
 
 class LineResultSerializer(serializers.Serializer):
-    """The result for one message."""
+    """The result for one message. An invalid one has no ids and no time."""
 
     index = serializers.IntegerField(help_text="Its index in the request, from 0.")
     status = serializers.ChoiceField(
@@ -154,26 +134,12 @@ class LineResultSerializer(serializers.Serializer):
         help_text="created; exists: a message with this external_id was imported before and is "
         "unchanged; invalid: see error.",
     )
-    external_id = serializers.CharField(
-        allow_null=True, help_text="The id that was sent, or the computed one."
-    )
-    message_id = serializers.UUIDField(
-        source="message.pk", allow_null=True, help_text="Null if it is invalid."
-    )
-    agent_id = serializers.UUIDField(
-        source="message.agent_id", allow_null=True, help_text="Null if it is invalid."
-    )
-    user_id = serializers.CharField(
-        source="message.user_id", allow_null=True, help_text="Null if it is invalid."
-    )
-    thread_id = serializers.CharField(
-        source="message.thread_id", allow_null=True, help_text="Null if it is invalid."
-    )
-    created_at = serializers.DateTimeField(
-        source="message.created_at",
-        allow_null=True,
-        help_text="The time of the message. Null if it is invalid.",
-    )
+    external_id = serializers.CharField(allow_null=True, help_text="As it was sent, or computed.")
+    message_id = serializers.UUIDField(source="message.pk", allow_null=True)
+    agent_id = serializers.UUIDField(source="message.agent_id", allow_null=True)
+    user_id = serializers.CharField(source="message.user_id", allow_null=True)
+    thread_id = serializers.CharField(source="message.thread_id", allow_null=True)
+    created_at = serializers.DateTimeField(source="message.created_at", allow_null=True)
     error = serializers.CharField(help_text="Why it is invalid; empty if it is valid.")
     errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
         many=True, help_text="The errors by field."
@@ -190,13 +156,10 @@ class ImportResultSerializer(serializers.Serializer):
     results = LineResultSerializer(many=True)
 
 
-class ImportMixin:
-    """The import of history, of the viewset of messages."""
+class ImportViewSet(views.ApiViewSet):
+    """The import of messages. The viewset of messages inherits it."""
 
-    caller: Caller
-    fields: Any
-    query: Any
-    log: Any
+    subject = "message"
 
     @action(
         detail=False,
@@ -204,23 +167,52 @@ class ImportMixin:
         url_path="import",
         content_negotiation_class=DefaultContentNegotiation,
     )
-    @operation(
+    @views.operation(
         Action.IMPORT,
         "messages",
         permission="memory.add_message",
         query=WaitSerializer,
         body=ImportSerializer,
-        description=DESCRIPTION,
         returns=ImportResultSerializer,
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY],
+        headers=[schema.IDEMPOTENCY_KEY],
     )
     def import_messages(self, request: Request) -> Response:
-        """Import history."""
-        fields = self.fields
-        defaults = self._of_all(fields)
-        key = idempotency_key(request)
-        seed = "" if key is None else key_of_caller(request, key)
+        """Import history.
+
+        Up to 1000 messages in one request. A message needs role and content; the response has the
+        id, thread and time of each. An invalid message does not prevent the import of the others.
+        Imported messages get no reply. They are embedded in the background, and `GET
+        /api/v1/usage/` returns the number of pending ones.
+
+        Messages are identified by their `external_id`, for each agent and user. A message without
+        one gets one, made of its time and text. If it has no time either, the id is made of its
+        text, of the texts before it in the request, and of the last message of the thread. So the
+        same request, sent again, stores nothing twice, nor does a request with more messages at its
+        end, if nothing else was sent in the thread meanwhile. An `Idempotency-Key` takes the place
+        of the thread: with a new key the same texts are new messages, with the same key they are
+        the same.
+        """
+        fields, caller, idempotency = self.fields, self.caller, self.idempotency
+        lines = [line for line in fields["messages"] if isinstance(line, Mapping)]
+        # Refuse the request if a message is of another user or agent than the key's.
+        if caller.user_id is not None:
+            for user_id in _texts(lines, "user_id"):
+                caller.user(user_id)
+        if caller.agent_id is not None:
+            for name in _texts(lines, "agent"):
+                caller.agent(name)
+        agent = None
+        if "agent" in fields:
+            agent = str(caller.agent(fields["agent"]).id)
+        elif not all("agent" in line for line in lines):
+            only = caller.only_agent()
+            agent = None if only is None else str(only.id)
+        defaults = {
+            "agent": agent,
+            "user_id": caller.user_id_in(fields),
+            "thread_id": fields.get("thread_id"),
+        }
         results: list[LineResult] = []
 
         def write() -> UUID:
@@ -228,11 +220,11 @@ class ImportMixin:
                 fields["messages"],
                 tenant_id=required_tenant_id(),
                 defaults=defaults,
-                ids=DerivedIds(seed),
+                ids=DerivedIds(idempotency.key or ""),
             )
             return uuid4()
 
-        create_once(request, write)
+        idempotency.once(write)
         if not results:  # a repeated request: the external ids identify the messages
             write()
         message_ids = {result.message.pk for result in results if result.message}
@@ -250,29 +242,7 @@ class ImportMixin:
         wait = float(self.query.get("wait", 0))
         if not (wait and message_ids):
             return respond()
-        return respond_when_indexed(cast(ApiView, self), message_ids, wait, respond)
-
-    def _of_all(self, fields: Mapping[str, Any]) -> dict[str, str | None]:
-        """Return the defaults for messages without agent, user or thread.
-
-        Raises OutsideOfKey or AgentNotFound if one is of another user or agent than the key's.
-        """
-        caller = self.caller
-        lines = [line for line in fields["messages"] if isinstance(line, Mapping)]
-        if caller.user_id is not None:
-            for user_id in _texts(lines, "user_id"):
-                caller.user(user_id)
-        if caller.agent_id is not None:
-            for name in _texts(lines, "agent"):
-                caller.agent(name)
-        agent = None
-        if "agent" in fields:
-            agent = str(caller.agent(fields["agent"]).id)
-        elif not all("agent" in line for line in lines):
-            only = caller.only_agent()
-            agent = None if only is None else str(only.id)
-        of_all = caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id
-        return {"agent": agent, "user_id": of_all, "thread_id": fields.get("thread_id")}
+        return respond_when_indexed(self, message_ids, wait, respond)
 
 
 def _texts(lines: Iterable[Mapping[str, Any]], name: str) -> set[str]:

@@ -21,7 +21,8 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.problems import Problem, current_request_id
-from konstruct.api.http.views import ApiView, agent_names
+from konstruct.api.http.views import ApiViewSet, agent_names
+from konstruct.channels.rest import serializers
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
 from konstruct.orchestrator.replies import (
@@ -80,7 +81,7 @@ def has_settled(response: Response) -> bool:
 
 
 def respond_when_settled(
-    view: ApiView,
+    view: ApiViewSet,
     message_id: UUID,
     seconds: float,
     respond: Respond,
@@ -116,7 +117,7 @@ def respond_when_settled(
 
 
 def respond_when_indexed(
-    view: ApiView, message_ids: Collection[UUID], seconds: float, respond: Respond
+    view: ApiViewSet, message_ids: Collection[UUID], seconds: float, respond: Respond
 ) -> Any:
     """Return the view's response once recall can find these messages, or after `seconds`.
 
@@ -141,7 +142,7 @@ def respond_when_indexed(
 
 
 def stream_events(
-    view: ApiView,
+    view: ApiViewSet,
     message_id: UUID,
     seconds: float,
     *,
@@ -196,7 +197,7 @@ def stream_events(
     return response
 
 
-def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> None:
+def _finish(view: ApiViewSet, response: Any, tenant_id: UUID, respond: Respond) -> None:
     """Update the response from before the wait with the current state."""
     with tenant_scope(tenant_id):
         new_response: Any
@@ -215,7 +216,7 @@ def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> 
     response.content = new_response.content
 
 
-def repeat_events(view: ApiView, read: Callable[[], bytes], seconds: float) -> HttpResponse:
+def repeat_events(view: ApiViewSet, read: Callable[[], bytes], seconds: float) -> HttpResponse:
     """Return a stream of server-sent events that gets new events while it is open.
 
     Django's own server and test client send only the first ones.
@@ -313,70 +314,40 @@ def message_document(
 
 def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
     """Return the field `waits_for` of each held message, with one query for each kind."""
-    held = {
-        message.id: (status, message)
-        for message in messages
-        if (status := progress_of(message).status) in DETAILS
-    }
-    calls = _tool_calls(
-        [key for key, (status, _) in held.items() if status is Status.AWAITING_CONSENT], request
-    )
-    escalations = _escalations(
-        [message for status, message in held.values() if status is Status.WITH_PERSON], request
-    )
-    return {
-        key: {
-            "who": _WAITS_FOR[status],
-            "detail": DETAILS[status],
-            "tool_calls": calls.get(key, []),
-            "escalation": escalations.get(_thread(message)),
-        }
-        for key, (status, message) in held.items()
-    }
-
-
-def _tool_calls(message_ids: Sequence[UUID], request: Request) -> dict[UUID, list[dict[str, Any]]]:
-    if not message_ids:
-        return {}
-    found: dict[UUID, list[dict[str, Any]]] = {}
-    waiting = ToolCall.objects.waiting().filter(message_id__in=message_ids)
+    held: dict[Status, list[Message]] = {status: [] for status in DETAILS}
+    for message in messages:
+        held.get(progress_of(message).status, []).append(message)
+    context = {"request": request}
+    calls: dict[UUID, list[Any]] = {}
+    waiting = ToolCall.objects.waiting().filter(message__in=held[Status.AWAITING_CONSENT])
     for call in waiting.order_by("round", "position"):
-        url = reverse("tool-call-detail", args=[call.id], request=request)
-        found.setdefault(call.message_id, []).append(
-            {
-                "id": call.id,
-                "name": call.name,
-                "question": call.question,
-                "expires_at": call.expires_at,
-                "url": url,
-                "decision_url": f"{url}decision/",
-            }
-        )
-    return found
-
-
-def _escalations(
-    messages: Sequence[Message], request: Request
-) -> dict[tuple[UUID, str, str], dict[str, Any]]:
-    if not messages:
-        return {}
+        document = serializers.WaitingCallSerializer(call, context=context).data
+        calls.setdefault(call.message_id, []).append(document)
+    with_person = held[Status.WITH_PERSON]
+    columns = ("agent_id", "user_id", "thread_id")
     opened = (
         Escalation.objects.open()
         .to_people()
         .filter(
-            agent_id__in={message.agent_id for message in messages},
-            user_id__in={message.user_id for message in messages},
-            thread_id__in={message.thread_id for message in messages},
+            **{
+                f"{name}__in": {getattr(message, name) for message in with_person}
+                for name in columns
+            }
         )
     )
+    escalations = {
+        _thread(one): serializers.OpenEscalationSerializer(one, context=context).data
+        for one in opened
+    }
     return {
-        _thread(escalation): {
-            "id": escalation.id,
-            "reason": escalation.reason,
-            "opened_at": escalation.opened_at,
-            "url": reverse("escalation-detail", args=[escalation.id], request=request),
+        message.id: {
+            "who": _WAITS_FOR[status],
+            "detail": DETAILS[status],
+            "tool_calls": calls.get(message.id, []),
+            "escalation": escalations.get(_thread(message)),
         }
-        for escalation in opened
+        for status, waiting_messages in held.items()
+        for message in waiting_messages
     }
 
 

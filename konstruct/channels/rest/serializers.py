@@ -4,16 +4,8 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    BoundedListField,
-    ChannelIdField,
-    CheckedObjectField,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from konstruct.api.http import bodies
+from konstruct.api.http.views import UrlField
 from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
@@ -25,28 +17,22 @@ METADATA_HELP = (
 )
 
 
-class SamplingSerializer(StrictSerializer):
+class SamplingSerializer(bodies.StrictSerializer):
     """Options of the reply, by the names of OpenAI's API. They are sent to the language model."""
 
-    temperature = StrictFloatField(required=False, min_value=0, max_value=2, help_text="0 to 2.")
-    top_p = StrictFloatField(required=False, min_value=0, max_value=1, help_text="0 to 1.")
-    presence_penalty = StrictFloatField(
-        required=False, min_value=-2, max_value=2, help_text="-2 to 2."
-    )
-    frequency_penalty = StrictFloatField(
-        required=False, min_value=-2, max_value=2, help_text="-2 to 2."
-    )
-    seed = StrictIntegerField(
-        required=False, min_value=-(2**63), max_value=2**63 - 1, help_text="A whole number."
-    )
-    max_completion_tokens = StrictIntegerField(
+    temperature = bodies.StrictFloatField(required=False, min_value=0, max_value=2)
+    top_p = bodies.StrictFloatField(required=False, min_value=0, max_value=1)
+    presence_penalty = bodies.StrictFloatField(required=False, min_value=-2, max_value=2)
+    frequency_penalty = bodies.StrictFloatField(required=False, min_value=-2, max_value=2)
+    seed = bodies.StrictIntegerField(required=False, min_value=-(2**63), max_value=2**63 - 1)
+    max_completion_tokens = bodies.StrictIntegerField(
         required=False,
         min_value=1,
         max_value=2**31 - 1,
         help_text="Maximum number of tokens. A smaller limit of the agent replaces it.",
     )
-    stop = BoundedListField(
-        child=StrictCharField(max_length=1_000),
+    stop = bodies.BoundedListField(
+        child=bodies.StrictCharField(max_length=1_000),
         required=False,
         min_length=1,
         max_length=4,
@@ -54,32 +40,32 @@ class SamplingSerializer(StrictSerializer):
     )
 
 
-class SendSerializer(StrictSerializer):
+class SendSerializer(bodies.StrictSerializer):
     """A message to an agent."""
 
-    agent = ChannelIdField(help_text="Name or id of an active agent of this tenant.")
-    user_id = ChannelIdField(
-        help_text="Your id of the user. The agent's memories of each user are separate."
-    )
-    thread_id = ChannelIdField(
+    agent = bodies.ChannelIdField(help_text="Name or id of an active agent of this tenant.")
+    user_id = bodies.ChannelIdField(help_text="Your id of the user. Each has separate memories.")
+    thread_id = bodies.ChannelIdField(
         required=False,
         help_text="Your id of the conversation. Memory spans all threads of a user. "
         "Default: one thread per user, named as the user.",
     )
-    name = ChannelIdField(
+    name = bodies.ChannelIdField(
         required=False,
         max_length=120,
         help_text="Display name of the speaker, as in OpenAI's API.",
     )
-    content = StrictCharField(
+    content = bodies.StrictCharField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="The user's text, verbatim.",
     )
-    metadata = CheckedObjectField(check=metadata_argument, required=False, help_text=METADATA_HELP)
-    instructions = StrictCharField(
+    metadata = bodies.CheckedObjectField(
+        check=metadata_argument, required=False, help_text=METADATA_HELP
+    )
+    instructions = bodies.StrictCharField(
         required=False,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="Instructions of your program for this reply, after the agent's own. The agent "
         "must accept them, and the key must not be bound.",
     )
@@ -91,7 +77,7 @@ class SecondsField(serializers.DecimalField):
     """A number of seconds. A decimal and not a float: "nan" is within all limits of a float."""
 
 
-class WaitSerializer(StrictSerializer):
+class WaitSerializer(bodies.StrictSerializer):
     """Query parameters of an endpoint that can wait."""
 
     wait = SecondsField(
@@ -150,9 +136,10 @@ class WaitingCallSerializer(serializers.Serializer):
     name = serializers.CharField(help_text="The tool.")
     question = serializers.CharField(help_text="The question to the user.")
     expires_at = serializers.DateTimeField(help_text="Deadline; after it the call is not executed.")
-    url = serializers.URLField(help_text="The call, with its arguments.")
-    decision_url = serializers.URLField(
-        help_text='Where to send the answer: POST `{"approve": true}` or false.'
+    url = UrlField("tool-call-detail", help_text="The call, with its arguments.")
+    decision_url = UrlField(
+        "tool-call-decide-tool-call",
+        help_text='Where to send the answer: POST `{"approve": true}` or false.',
     )
 
 
@@ -162,7 +149,7 @@ class OpenEscalationSerializer(serializers.Serializer):
     id = serializers.UUIDField()
     reason = serializers.CharField(help_text="The reason.")
     opened_at = serializers.DateTimeField(help_text="When it was opened.")
-    url = serializers.URLField(help_text="The escalation, which can be answered and resolved.")
+    url = UrlField("escalation-detail", help_text="The escalation, to be answered and resolved.")
 
 
 class WaitsForSerializer(serializers.Serializer):
@@ -212,9 +199,7 @@ class MessageSerializer(serializers.Serializer):
         help_text="The person or program that must act while the message is held; else null. The "
         "message is answered afterwards: poll `url`.",
     )
-    answered_by = serializers.CharField(
-        help_text="The name of the agent or person that answered; empty until then."
-    )
+    answered_by = serializers.CharField(help_text="Name of the agent or person that answered.")
     answered_by_id = serializers.UUIDField(
         allow_null=True,
         help_text="The agent that answered; not `agent_id` if the thread was handed over. Null: a "

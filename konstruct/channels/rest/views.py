@@ -7,50 +7,25 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
-from drf_spectacular.utils import OpenApiResponse
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.routers import SimpleRouter
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import filters
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
-from konstruct.api.http.problems import Problem, current_request_id
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import filters, problems, schema, views
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.people.erasures import (
-    ERASE,
-    EraseMessageQuery,
-    ErasureSerializer,
-    erase_messages,
-)
-from konstruct.channels.rest.history_import import ImportMixin
-from konstruct.channels.rest.responses import (
-    MEDIA_TYPE,
-    JsonOrEvents,
-    event,
-    message_document,
-    message_documents,
-    respond_when_indexed,
-    respond_when_settled,
-    stream_events,
-    wait_conditions,
-    wants_events,
-)
+from konstruct.api.resources.people import erasures
+from konstruct.channels.rest import history_import, responses
 from konstruct.channels.rest.serializers import (
     MessageSerializer,
     SendSerializer,
     WaitForSerializer,
     WaitSerializer,
 )
-from konstruct.orchestrator.builder import max_instruction_tokens
-from konstruct.orchestrator.models import Agent, AnswerOptions
+from konstruct.orchestrator import builder, models, replies
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import Status, progress_of, sent_messages, watch, with_status
 from memory.context import tokens
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
@@ -63,7 +38,7 @@ from tenants.jobs import enqueue_task
 CHANNEL = "rest"
 # A stream waits at most this long for a reply.
 STREAM_SECONDS = 180
-INTERRUPTED = Problem(
+INTERRUPTED = problems.Problem(
     503,
     "reply-interrupted",
     "The reply was interrupted, and is generated again: get it at the url of the message.",
@@ -77,15 +52,15 @@ class MessageFilter(filters.ThreadFilter, filters.TimeRangeFilter, filters.Metad
         serializers.ChoiceField,
         "Only messages with this status.",
         method="of_status",
-        choices=[status.value for status in Status],
+        choices=[status.value for status in replies.Status],
     )
 
     def of_status(self, rows: QuerySet[Message], name: str, value: str) -> QuerySet[Message]:
         """Filter by the status."""
-        return with_status(rows, Status(value))
+        return replies.with_status(rows, replies.Status(value))
 
 
-class MessageViewSet(ImportMixin, ApiViewSet):
+class MessageViewSet(history_import.ImportViewSet):
     """Messages of end users to agents."""
 
     queryset = Message.objects.all()
@@ -93,45 +68,50 @@ class MessageViewSet(ImportMixin, ApiViewSet):
     filterset_class = MessageFilter
     ordering = ("-created_at", "-number")
     ordering_fields = ("created_at",)
-    subject = "message"
     allows_bound_keys = True
-    content_negotiation_class = JsonOrEvents
+    content_negotiation_class = responses.JsonOrEvents
 
-    @operation(
+    @views.operation(
         Action.SEND,
         permission="memory.add_message",
         query=WaitForSerializer,
         body=SendSerializer,
         own_transaction=True,
         id="send_message",
-        description="The message is stored, and a worker answers it. Poll `url` for the reply, or "
-        "pass `wait` to get it in this response if it is ready in time, also from a person who has "
-        "to answer. With `wait_for=indexed` the response comes when recall can find the message, "
-        "and `indexed` says whether it can. A message that waits for consent or for a program's "
-        "tools is a 200 immediately, without a reply: `waits_for` has the reason and the next "
-        "step.\n\n"
-        "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
-        f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
-        '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
-        "either `message` with the final message and its `reply`, or `error` with a problem. "
-        "The reply is stored even if the client closes the stream.",
-        returns={
-            200: OpenApiResponse(
-                MessageSerializer, description="Answered, failed or held in time."
-            ),
-            202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is pending."),
-            (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
-        },
+        returns={200: MessageSerializer, 202: MessageSerializer, (200, responses.MEDIA_TYPE): str},
         errors=(402, 409),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Any:
-        """Send a message to an agent."""
-        wait, streams = float(self.query.get("wait", 0)), wants_events(request)
+        """Send a message to an agent.
+
+        The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to
+        get it in this response if it is ready in time, also from a person who has to answer. With
+        `wait_for=indexed` the response comes when recall can find the message, and `indexed` says
+        whether it can. A message that waits for consent or for a program's tools is a 200
+        immediately, without a reply: `waits_for` has the reason and the next step.
+
+        With `Accept: text/event-stream` the response is a stream of server-sent events, for at most
+        180 seconds or `wait`: `accepted` with the message, `text` with `{"text": "…"}` for each
+        piece of the reply as the language model writes it, and last either `message` with the final
+        message and its `reply`, or `error` with a problem. The reply is stored even if the client
+        closes the stream.
+        """
+        wait, streams = float(self.query.get("wait", 0)), responses.wants_events(request)
         waits_for_index = wait > 0 and self.query.get("wait_for") == "indexed"
         fields = self.fields
         agent = self.caller.agent(fields["agent"], active=True)
-        key = idempotency_key(request)
+        instructions = [fields["instructions"]] if "instructions" in fields else []
+        if instructions:
+            limit, refusal = builder.max_instruction_tokens(agent.model_tier), ""
+            if self.caller.is_bound:
+                refusal = "A key that is bound to a user or an agent sends none."
+            elif not agent.accepts_client_instructions:
+                refusal = "This agent accepts no instructions of programs."
+            elif tokens.count_up_to(instructions[0], limit) > limit:
+                refusal = f"This agent takes at most {limit:,} tokens of them."
+            if refusal:
+                raise exceptions.ValidationError({"instructions": refusal})
         incoming = Incoming(
             agent_id=agent.id,
             user_id=self.caller.user(fields["user_id"]),
@@ -140,15 +120,15 @@ class MessageViewSet(ImportMixin, ApiViewSet):
             content=fields["content"],
             name=fields.get("name", ""),
             metadata=fields.get("metadata"),
-            idempotency_key=None if key is None else key_of_caller(request, key),
-            options=AnswerOptions(
-                options=fields.get("options", {}), instructions=self._instructions(agent)
+            idempotency_key=self.idempotency.key,
+            options=models.AnswerOptions(
+                options=fields.get("options", {}), instructions=instructions
             ),
         )
         tenant_id = required_tenant_id()
         with transaction.atomic():
             if streams:  # before the task is enqueued
-                transaction.on_commit(lambda: watch(tenant_id, message.id))
+                transaction.on_commit(lambda: replies.watch(tenant_id, message.id))
             message, created = accept(incoming, tenant_id=tenant_id)
             if waits_for_index:
                 ids = [str(message.id)]
@@ -158,13 +138,15 @@ class MessageViewSet(ImportMixin, ApiViewSet):
         url = reverse("message-detail", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
-            return message_document(now, agent.name, url, wait_conditions([now], request))
+            return responses.message_document(
+                now, agent.name, url, responses.wait_conditions([now], request)
+            )
 
         if streams:
             return self._stream(message, document, wait or STREAM_SECONDS)
 
         def respond(now: Message) -> Response:
-            settled = progress_of(now).status is not Status.QUEUED
+            settled = replies.progress_of(now).status is not replies.Status.QUEUED
             return Response(
                 document(now),
                 status=200 if wait and settled else 202,
@@ -175,29 +157,12 @@ class MessageViewSet(ImportMixin, ApiViewSet):
             return respond(message)
         caller = self.caller
         if waits_for_index:
-            return respond_when_indexed(
+            return responses.respond_when_indexed(
                 self, [message.id], wait, lambda: respond(_message(message.id, caller))
             )
-        return respond_when_settled(
+        return responses.respond_when_settled(
             self, message.id, wait, lambda: respond(_message(message.id, caller))
         )
-
-    def _instructions(self, agent: Agent) -> list[str]:
-        """Return the instructions of the request. Raises ValidationError if they are refused."""
-        text = self.fields.get("instructions")
-        if text is None:
-            return []
-        limit = max_instruction_tokens(agent.model_tier)
-        problem = ""
-        if self.caller.is_bound:
-            problem = "A key that is bound to a user or an agent sends none."
-        elif not agent.accepts_client_instructions:
-            problem = "This agent accepts no instructions of programs."
-        elif tokens.count_up_to(text, limit) > limit:
-            problem = f"This agent takes at most {limit:,} tokens of them."
-        if problem:
-            raise ValidationError({"instructions": problem})
-        return [text]
 
     def _stream(
         self, message: Message, document: Callable[[Message], dict[str, Any]], seconds: float
@@ -206,34 +171,34 @@ class MessageViewSet(ImportMixin, ApiViewSet):
 
         def end(sent: str) -> bytes:
             now = document(_message(message.id, caller))
-            is_broken = bool(sent) and now["status"] == Status.QUEUED
-            return fail(INTERRUPTED) if is_broken else event(now, "message")
+            is_broken = bool(sent) and now["status"] == replies.Status.QUEUED
+            return fail(INTERRUPTED) if is_broken else responses.event(now, "message")
 
-        def fail(problem: Problem) -> bytes:
-            document = problem.as_json(path=request.path, request_id=current_request_id())
-            return event(document, "error")
+        def fail(problem: problems.Problem) -> bytes:
+            document = problem.as_json(path=request.path, request_id=problems.current_request_id())
+            return responses.event(document, "error")
 
-        return stream_events(
+        return responses.stream_events(
             self,
             message.id,
             seconds,
-            opening=event(document(message), "accepted"),
-            piece=lambda text: event({"text": text}, "text"),
+            opening=responses.event(document(message), "accepted"),
+            piece=lambda text: responses.event({"text": text}, "text"),
             end=end,
             fail=fail,
         )
 
-    @operation(Action.LIST)
+    @views.operation(Action.LIST)
     def list(self, request: Request) -> Response:
         """List messages, newest first.
 
         Returns every message that was sent, on any channel, with its reply.
         """
-        messages = self.filter_queryset(self.caller.rows(sent_messages()))
+        messages = self.filter_queryset(self.caller.rows(replies.sent_messages()))
         page = self.paginate_queryset(messages) or []
-        return self.get_paginated_response(message_documents(page, request))
+        return self.get_paginated_response(responses.message_documents(page, request))
 
-    @operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=WaitSerializer)
+    @views.operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=WaitSerializer)
     def retrieve(self, request: Request, message_id: UUID) -> Response:
         """Get a message and its reply.
 
@@ -246,17 +211,19 @@ class MessageViewSet(ImportMixin, ApiViewSet):
         def respond() -> Response:
             message = _message(message_id, caller)
             self.log(message)
-            return Response(message_documents([message], request)[0])
+            return Response(responses.message_documents([message], request)[0])
 
-        return respond_when_settled(self, message_id, float(self.query.get("wait", 0)), respond)
+        return responses.respond_when_settled(
+            self, message_id, float(self.query.get("wait", 0)), respond
+        )
 
-    @operation(
+    @views.operation(
         Action.ERASE,
-        permission=ERASE,
-        query=EraseMessageQuery,
+        permission=erasures.ERASE,
+        query=erasures.EraseMessageQuery,
         id="erase_message",
-        returns={202: ErasureSerializer},
-        headers=[LOCATION],
+        returns={202: erasures.ErasureSerializer},
+        headers=[schema.LOCATION],
     )
     def destroy(self, request: Request, message_id: UUID) -> Response:
         """Erase a message.
@@ -269,7 +236,7 @@ class MessageViewSet(ImportMixin, ApiViewSet):
         message = self.get_object()
         quoting = echoes_of_message(message) if self.query.get("quotes") else []
         reply_ids = self.get_queryset().filter(pk__in=[reply.pk for reply in quoting])
-        return erase_messages(
+        return erasures.erase_messages(
             self,
             agent_id=message.agent_id,
             user_id=message.user_id,
@@ -285,7 +252,7 @@ router.register("messages", MessageViewSet, "message")
 
 
 def _message(message_id: UUID, caller: Caller) -> Message:
-    message = caller.rows(sent_messages()).filter(pk=message_id).first()
+    message = caller.rows(replies.sent_messages()).filter(pk=message_id).first()
     if message is None:
         raise Http404
     return message

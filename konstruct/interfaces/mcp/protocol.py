@@ -91,7 +91,29 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
     if version in HANDSHAKE_PROTOCOL_VERSIONS:
         return message
     if message.id is not None:
-        _check_envelope(message, headers)
+        meta = message.params.get("_meta")
+        needed = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
+        missing = [key for key in needed if not isinstance(meta, dict) or key not in meta]
+        if missing or not isinstance(meta, dict):
+            raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
+        sent_name = headers.get(NAME_HEADER)
+        if encoded := _BASE64_HEADER.fullmatch(sent_name or ""):
+            try:
+                sent_name = base64.b64decode(encoded[1], validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                sent_name = None
+        name = message.params.get("name") if message.method == "tools/call" else None
+        for header, member, agrees in (
+            (
+                VERSION_HEADER,
+                f"params._meta.{PROTOCOL_VERSION_META_KEY}",
+                meta[PROTOCOL_VERSION_META_KEY] == version,
+            ),
+            (METHOD_HEADER, "method", headers.get(METHOD_HEADER) == message.method),
+            (NAME_HEADER, "params.name", name is None or sent_name == name),
+        ):
+            if not agrees:
+                raise RpcError(HEADER_MISMATCH, f"The header {header} must equal {member}.")
     if not message.is_modern:
         raise RpcError(
             UNSUPPORTED_PROTOCOL_VERSION,
@@ -99,37 +121,6 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
             {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version},
         )
     return message
-
-
-def _check_envelope(message: Message, headers: Mapping[str, str]) -> None:
-    """Raise RpcError unless the request has its metadata, and its headers agree."""
-    meta = message.params.get("_meta")
-    needed = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
-    missing = [key for key in needed if not isinstance(meta, dict) or key not in meta]
-    if missing or not isinstance(meta, dict):
-        raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
-    if meta[PROTOCOL_VERSION_META_KEY] != message.version:
-        raise _mismatch(VERSION_HEADER, f"params._meta.{PROTOCOL_VERSION_META_KEY}")
-    if headers.get(METHOD_HEADER) != message.method:
-        raise _mismatch(METHOD_HEADER, "method")
-    name = message.params.get("name") if message.method == "tools/call" else None
-    if name is not None and _decode_header(headers.get(NAME_HEADER)) != name:
-        raise _mismatch(NAME_HEADER, "params.name")
-
-
-def _mismatch(header: str, member: str) -> RpcError:
-    return RpcError(HEADER_MISMATCH, f"The header {header} must equal {member}.")
-
-
-def _decode_header(value: str | None) -> str | None:
-    """Return the text of a header that may be in base64; None if it is invalid."""
-    encoded = _BASE64_HEADER.fullmatch(value or "")
-    if encoded is None:
-        return value
-    try:
-        return base64.b64decode(encoded[1], validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
 
 
 def _details(error: ValidationError) -> str:

@@ -6,14 +6,7 @@ from typing import Any, Final
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from konstruct.api.http.bodies import (
-    ChannelIdField,
-    CheckedObjectField,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-    TextField,
-)
+from konstruct.api.http import bodies
 from konstruct.api.http.pagination import CURSOR_TEXT
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
 from memory.models.attributes import metadata_values
@@ -23,21 +16,25 @@ MAX_RESULTS = 50
 KINDS = ("fact", "message")
 
 
-class OwnerSerializer(StrictSerializer):
+class OwnerSerializer(bodies.StrictSerializer):
     """The owner of a memory. A key that is bound to an agent or a user need not name it."""
 
-    user_id = ChannelIdField(required=False, help_text="Id of the user that the memory is about.")
-    agent = ChannelIdField(required=False, help_text="Name or id of the agent of the memory.")
+    user_id = bodies.ChannelIdField(
+        required=False, help_text="Id of the user that the memory is about."
+    )
+    agent = bodies.ChannelIdField(
+        required=False, help_text="Name or id of the agent of the memory."
+    )
 
 
 class RememberSerializer(OwnerSerializer):
     """A fact to be stored."""
 
-    content = TextField(
+    content = bodies.TextField(
         help_text="One fact as a full sentence that is clear without this conversation: "
         "“Maria is allergic to walnuts.”"
     )
-    metadata = CheckedObjectField(
+    metadata = bodies.CheckedObjectField(
         check=metadata_values, required=False, help_text="Your own labels, such as a topic."
     )
 
@@ -45,11 +42,11 @@ class RememberSerializer(OwnerSerializer):
 class SearchSerializer(OwnerSerializer):
     """A search."""
 
-    query = TextField(
+    query = bodies.TextField(
         max_length=MAX_QUERY_CHARACTERS,
         help_text="The question, in any words: “What must Maria not eat?”",
     )
-    limit = StrictIntegerField(
+    limit = bodies.StrictIntegerField(
         required=False,
         default=10,
         min_value=1,
@@ -67,15 +64,15 @@ class SearchSerializer(OwnerSerializer):
 class ListSerializer(OwnerSerializer):
     """A page of facts."""
 
-    limit = StrictIntegerField(
+    limit = bodies.StrictIntegerField(
         required=False, default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
     )
-    cursor = StrictCharField(
+    cursor = bodies.StrictCharField(
         required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the previous page."
     )
 
 
-class IdSerializer(StrictSerializer):
+class IdSerializer(bodies.StrictSerializer):
     """One memory."""
 
     id = serializers.UUIDField(help_text="An id from remember, search or list.")
@@ -84,7 +81,7 @@ class IdSerializer(StrictSerializer):
 class CorrectSerializer(IdSerializer):
     """The new text of a fact."""
 
-    content = TextField(help_text="The whole fact as it is now, as a full sentence.")
+    content = bodies.TextField(help_text="The whole fact as it is now, as a full sentence.")
 
 
 class MemorySerializer(serializers.Serializer):
@@ -179,7 +176,7 @@ def object_schema(
         "properties": {name: _schema(field) for name, field in fields.items()},
         "required": [n for n, field in fields.items() if field.required or n in required],
     }
-    if isinstance(serializer, StrictSerializer):
+    if isinstance(serializer, bodies.StrictSerializer):
         schema["additionalProperties"] = False
     return schema
 

@@ -12,24 +12,18 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.access_log import READ_ACTIONS
-from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.pagination import CursorPagination
+from konstruct.api.http import access_log, bodies, pagination
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
-from konstruct.orchestrator.agents import agent_names
-from konstruct.orchestrator.usage import admit_memories
-from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
+from konstruct.orchestrator import agents, usage
+from memory import conf, models, recall
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, filter_facts
-from memory.models import MemoryEntry, Message
-from memory.recall import Hit
 from memory.recall.policy import RecallPolicy
-from tenants.audit.changes import RowState, row_state
+from tenants.audit import changes, people
 from tenants.audit.models import Action
-from tenants.audit.people import time_zone_of
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
@@ -45,8 +39,8 @@ class Outcome:
     row: Model | None = None
     action: Action | None = None
     subject: str = ""
-    before: RowState | None = None
-    after: RowState | None = None
+    before: changes.RowState | None = None
+    after: changes.RowState | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -64,7 +58,7 @@ class Tool:
     name: str
     title: str
     description: str
-    arguments_serializer: type[StrictSerializer]
+    arguments_serializer: type[bodies.StrictSerializer]
     result_serializer: type[serializers.Serializer]
     action: Action
     function: Function
@@ -73,7 +67,7 @@ class Tool:
     @property
     def scope(self) -> KeyScope:
         """The scope that a key needs."""
-        return KeyScope.READ if self.action in READ_ACTIONS else KeyScope.WRITE
+        return KeyScope.READ if self.action in access_log.READ_ACTIONS else KeyScope.WRITE
 
     def run(self, caller: Caller, arguments: dict[str, Any]) -> Outcome:
         """Validate the arguments and run the tool.
@@ -108,7 +102,7 @@ class Tool:
             ),
             "outputSchema": schemas.object_schema(self.result_serializer()),
             "annotations": {
-                "readOnlyHint": self.action in READ_ACTIONS,
+                "readOnlyHint": self.action in access_log.READ_ACTIONS,
                 "destructiveHint": self.action is Action.DELETE,
                 "idempotentHint": True,
                 "openWorldHint": False,
@@ -143,14 +137,14 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     one fact. The result lists similar facts: correct or forget an outdated one instead of
     keeping both.
     """
-    entry = MemoryEntry(
+    entry = models.MemoryEntry(
         tenant_id=required_tenant_id(),
         agent_id=caller.agent_id_in(fields),
         user_id=_user_id(caller, fields),
         content=fields["content"],
         metadata=fields.get("metadata", {}),
     )
-    with admit_memories(1):
+    with usage.admit_memories(1):
         stored = FACTS.remember(entry, author=caller.author)
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
@@ -161,7 +155,7 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
         text += "\nSimilar facts exist; correct or forget outdated ones:"
         text += "".join(f"\n- fact {near['id']}: {near['content']}" for near in similar)
     if stored.created:
-        return Outcome(document, text, fact, after=row_state(fact))
+        return Outcome(document, text, fact, after=changes.row_state(fact))
     return Outcome(document, text, fact, action=Action.VIEW)
 
 
@@ -200,9 +194,9 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
         results += [
             _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
-    zone = time_zone_of(user_id, agent.time_zone if agent is not None else "")
+    zone = people.time_zone_of(user_id, agent.time_zone if agent is not None else "")
     text = _result_lines(results, zone) or _empty_result_text(policy)
-    if agent is None and (names := agent_names(caller.agents())):
+    if agent is None and (names := agents.agent_names(caller.agents())):
         text += f"\nOnly facts were searched. To search messages too, name the agent: {names}."
     return Outcome({"results": results}, text, detail={"found": len(results)})
 
@@ -210,8 +204,8 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
 def _empty_result_text(policy: RecallPolicy | None) -> str:
     """Return the answer of a search without results, with the floors that results need."""
     floors = [
-        f"a fact needs a similarity of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest"
-        f" {NEAR_FACT_FLOOR}"
+        f"a fact needs a similarity of {conf.FACT_FLOOR}, one of the {conf.NEAR_FACTS} nearest"
+        f" {conf.NEAR_FACT_FLOOR}"
     ]
     if policy is not None:
         minimum = policy.probability(policy.open_at)
@@ -236,7 +230,7 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
             {"content": version.content, "since": version.valid_from, "until": version.valid_to}
             for version in before
         ]
-        zone = time_zone_of(fact.user_id)
+        zone = people.time_zone_of(fact.user_id)
         text = _result_lines([_fact(fact)], zone)
         if earlier:
             text += "\nBefore:\n" + "\n".join(
@@ -244,11 +238,11 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
                 for version in earlier
             )
         return Outcome(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
-    message = caller.rows(Message.objects.filter(pk=memory_id)).first()
+    message = caller.rows(models.Message.objects.filter(pk=memory_id)).first()
     if message is None:
         raise FactNotFound(f"There is no memory {memory_id}. Search or list to find ids.")
     document = _message(message, message.user_id)
-    text = _result_lines([document], time_zone_of(message.user_id))
+    text = _result_lines([document], people.time_zone_of(message.user_id))
     return Outcome(document | {"earlier": []}, text, message, subject="message")
 
 
@@ -268,7 +262,7 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     facts = filter_facts(
         required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
-    pages = CursorPagination()
+    pages = pagination.CursorPagination()
     page = pages.rows(
         facts.defer("embedding"),
         ordering=FACT_ORDER,
@@ -277,7 +271,7 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
         cursor=fields.get("cursor"),
     )
     results = [_fact(fact) for fact in page]
-    text = _result_lines(results, time_zone_of(user_id)) or "No facts are remembered."
+    text = _result_lines(results, people.time_zone_of(user_id)) or "No facts are remembered."
     next_cursor = pages.next_cursor()
     if next_cursor is not None:
         text += f"\nThere are more facts: list again with cursor {next_cursor}"
@@ -294,13 +288,13 @@ def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
     """Replace the text of a fact that changed or was wrong. The old text is kept as an earlier
     version.
     """
-    before = row_state(lock_fact(caller, fields["id"]))
-    with admit_memories(1):
+    before = changes.row_state(lock_fact(caller, fields["id"]))
+    with usage.admit_memories(1):
         fact = FACTS.update(
             fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
         )
     text = f"Corrected. The fact {fact.memory_id} is now: {fact.content}"
-    return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
+    return Outcome(_fact(fact), text, fact, before=before, after=changes.row_state(fact))
 
 
 @tool(
@@ -317,7 +311,7 @@ def _forget(caller: Caller, fields: dict[str, Any]) -> Outcome:
     FACTS.delete(fields["id"], required_tenant_id())
     text = f"Forgotten, with all its versions: {fact.content}"
     document = {"id": fields["id"], "forgotten": True}
-    return Outcome(document, text, fact, before=row_state(fact))
+    return Outcome(document, text, fact, before=changes.row_state(fact))
 
 
 def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
@@ -329,7 +323,7 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
     return caller.user_id
 
 
-def _fact(fact: MemoryEntry) -> dict[str, Any]:
+def _fact(fact: models.MemoryEntry) -> dict[str, Any]:
     return {
         "id": fact.memory_id,
         "kind": "fact",
@@ -339,9 +333,9 @@ def _fact(fact: MemoryEntry) -> dict[str, Any]:
     }
 
 
-def _message(message: Hit | Message, user_id: str) -> dict[str, Any]:
+def _message(message: recall.Hit | models.Message, user_id: str) -> dict[str, Any]:
     return {
-        "id": message.message_id if isinstance(message, Hit) else message.id,
+        "id": message.message_id if isinstance(message, recall.Hit) else message.id,
         "kind": "message",
         "content": message.content,
         "when": message.created_at,

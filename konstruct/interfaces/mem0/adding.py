@@ -13,24 +13,17 @@ from django.utils import timezone
 from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator.exceptions import ExtractionFailed, ExtractionLimitReached
-from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.extraction.checks import AcceptedCandidate
-from konstruct.orchestrator.language_models import has_language_model
-from konstruct.orchestrator.models import Agent, ModelTier
-from konstruct.orchestrator.usage import admit_memories
+from konstruct.orchestrator import exceptions, language_models, models, usage
+from konstruct.orchestrator.extraction import checks, runs
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
-from memory.facts import Author, LongTermMemory, StoredFact
-from memory.facts.lifecycle import supersede_current_value
+from memory.facts import Author, LongTermMemory, StoredFact, lifecycle
 from memory.fields import digest
 from memory.models import MemoryEntry, Message
 from memory.models.facts import SYSTEM
 from memory.tasks import embed_and_store
 from memory.text.chunking import estimated_pieces
-from tenants import transaction
-from tenants.context import required_tenant_id
-from tenants.jobs import enqueue_task
+from tenants import context, jobs, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +32,7 @@ class Text:
 
     content: str
     role: str = "user"
-    extracted: AcceptedCandidate | None = None
+    extracted: checks.AcceptedCandidate | None = None
     """The candidate of the language model that the text is."""
 
 
@@ -102,7 +95,7 @@ def store_texts(
         role = {} if text.role == "user" else {"role": text.role}
         entries.append(
             MemoryEntry(
-                tenant_id=required_tenant_id(),
+                tenant_id=context.required_tenant_id(),
                 agent_id=owner.agent_id,
                 user_id=owner.user_id,
                 content=text.content,
@@ -112,12 +105,12 @@ def store_texts(
         )
     # As the platform: another value of the slot may end what was extracted.
     author = replace(SYSTEM, owns_proposal=author.owns_proposal)
-    with admit_memories(len(texts)):
+    with usage.admit_memories(len(texts)):
         stored = LongTermMemory().remember_all(entries, author=author, since=seen)
     for text, fact in zip(texts, stored, strict=True):
         if text.extracted is not None:
             former = text.extracted.supersedes
-            supersede_current_value(fact.memory_id, former.id if former else None)
+            lifecycle.supersede_current_value(fact.memory_id, former.id if former else None)
     return stored
 
 
@@ -129,7 +122,7 @@ def metadata_of(fields: dict[str, Any]) -> dict[str, Any]:
 
 def existing_facts(first: UUID, texts: Sequence[Text], owner: Owner) -> list[UUID]:
     """Return the ids of the owner's facts with these texts, and of `first`, oldest first."""
-    facts = MemoryEntry.objects.of_tenant(required_tenant_id()).as_of()
+    facts = MemoryEntry.objects.of_tenant(context.required_tenant_id()).as_of()
     facts = facts.filter(agent_id=owner.agent_id, user_id=owner.user_id)
     same_text = Q(content_digest__in={digest(text.content) for text in texts})
     found = facts.filter(same_text | Q(memory_id=first))
@@ -168,8 +161,8 @@ def extract_facts(
         NotExtracted: no language model, no tokens left for today, or no valid answer.
         Busy: the tenant had no free slot for SLOT_TIMEOUT_SECONDS.
     """
-    agent = Agent.objects.filter(pk=owner.agent_id).first() if owner.agent_id else None
-    if not has_language_model(agent):
+    agent = models.Agent.objects.filter(pk=owner.agent_id).first() if owner.agent_id else None
+    if not language_models.has_language_model(agent):
         raise NotExtracted(NO_MODEL)
     moment = said_at or timezone.now()
     messages = [
@@ -178,15 +171,15 @@ def extract_facts(
     ]
     try:
         return runs.extract_unsaved_messages(
-            agent or Agent(id=uuid4(), name="mem0", model_tier=ModelTier.FAST),
+            agent or models.Agent(id=uuid4(), name="mem0", model_tier=models.ModelTier.FAST),
             owner.user_id or "",
             messages,
             requested_by=requested_by,
             timeout=TIMEOUT_SECONDS,
         )
-    except ExtractionLimitReached as error:
+    except exceptions.ExtractionLimitReached as error:
         raise NotExtracted(LIMIT_REACHED) from error
-    except (LLMError, ExtractionFailed) as error:
+    except (LLMError, exceptions.ExtractionFailed) as error:
         logger.warning("No facts were extracted: %s", error)
         raise NotExtracted(NO_ANSWER) from error
 
@@ -214,8 +207,8 @@ def record_run(
     """
     if owner.agent_id is None or owner.user_id is None:
         raise InvalidArgument("the facts of a run have an agent and a user")
-    tenant_id = required_tenant_id()
-    with admit_memories(sum(estimated_pieces(text.content) for text in texts)):
+    tenant_id = context.required_tenant_id()
+    with usage.admit_memories(sum(estimated_pieces(text.content) for text in texts)):
         imported = import_turns(
             tenant_id,
             [
@@ -235,10 +228,10 @@ def record_run(
             ],
             seen=seen,
         )
-    transaction.on_commit(lambda: enqueue_task(embed_and_store, str(tenant_id)))
+    transaction.on_commit(lambda: jobs.enqueue_task(embed_and_store, str(tenant_id)))
     ids = [turn.message.pk for turn in imported]
     rows = Message.objects.in_bulk(ids)
-    agent = Agent.objects.get(pk=owner.agent_id)
+    agent = models.Agent.objects.get(pk=owner.agent_id)
     values: dict[str, Any] = {"metadata": metadata_of(fields)}
     if fields.get("expiration_date") is not None:
         values["expires_at"] = fields["expiration_date"]

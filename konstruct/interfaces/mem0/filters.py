@@ -22,9 +22,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
-from memory.models import MemoryAttribute, MemoryEntry
-from memory.models.attributes import OPERATORS, PARTS, RANGES, fulfilling, parse_filters
-from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models import MemoryAttribute, MemoryEntry, attributes, fact_querysets
 from tenants.context import required_tenant_id
 
 ENTITIES: Final = ("user_id", "agent_id", "app_id", "run_id")
@@ -41,11 +39,11 @@ MAX_KEYWORD_CHARACTERS: Final = 512
 _TIMES: Final = ("created_at", "updated_at", "timestamp")
 _OPERATORS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(ENTITIES, ("eq", "ne", "in")),
-    **dict.fromkeys(_TIMES, ("eq", "ne", *RANGES)),
-    "categories": ("eq", "ne", "in", *PARTS),
-    "keywords": PARTS,
+    **dict.fromkeys(_TIMES, ("eq", "ne", *attributes.RANGES)),
+    "categories": ("eq", "ne", "in", *attributes.PARTS),
+    "keywords": attributes.PARTS,
     "memory_ids": ("in",),
-    "metadata": OPERATORS,
+    "metadata": attributes.OPERATORS,
 }
 _COLUMNS: Final = {
     "created_at": "created_at",
@@ -148,7 +146,7 @@ def require_entity(caller: Caller, tree: Filter) -> None:
 
 def memories_of(
     caller: Caller, tree: Filter = MATCH_ALL, *, expired: bool = False
-) -> MemoryEntryQuerySet:
+) -> fact_querysets.MemoryEntryQuerySet:
     """Return the caller's facts that match a filter, as a lazy query inside the tenant.
 
     Args:
@@ -171,7 +169,7 @@ def memories_of(
         caller.named["user_id"] = user_id
     if agent in agents and caller.agent_id in (None, agents[agent]):
         caller.named["agent_id"] = agents[agent]
-    return cast(MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
+    return cast(fact_querysets.MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
 
 
 def parse_time(field: str, value: Any) -> datetime:
@@ -217,7 +215,7 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
         if not isinstance(value, Mapping) or not value:
             raise InvalidArgument(f"{where}={_abbreviated(value)} is not an object of values")
         for key, operand in value.items():
-            parse_filters({key: {"exists": True}})
+            attributes.parse_filters({key: {"exists": True}})
             yield from _parse_conditions(f"metadata.{key}", operand, _OPERATORS["metadata"])
     elif name in _OPERATORS:
         is_list = name == "categories" and isinstance(value, list)
@@ -275,7 +273,7 @@ def _parse_value(field: str, name: str, value: Any) -> Any:
     if field in _TIMES:
         return parse_time(field, value)
     path = field.removeprefix("metadata.")
-    parse_filters({path: {"eq" if name == "in" else name: value}})
+    attributes.parse_filters({path: {"eq" if name == "in" else name: value}})
     return value
 
 
@@ -307,7 +305,12 @@ def _query_of_condition(condition: Condition, agents: Mapping[str, UUID]) -> Q:
     if name == "ne":
         return ~_query_of_condition(Condition(field, "eq", values), agents)
     if field not in _COLUMNS:
-        return _query_of_metadata(condition)
+        if name == "any" or (field in IN_METADATA and values == (None,)):
+            operand: dict[str, Any] = {"exists": name == "any"}
+        else:
+            operand = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
+        (parsed,) = attributes.parse_filters({field.removeprefix("metadata."): operand})
+        return attributes.fulfilling(parsed, MemoryAttribute, "memory_id")
     column = _COLUMNS[field]
     if name == "any" or values == (None,):
         return Q(**{f"{column}__isnull": name != "any"})
@@ -316,13 +319,3 @@ def _query_of_condition(condition: Condition, agents: Mapping[str, UUID]) -> Q:
     if name in ("eq", "in"):
         return Q(**{f"{column}__in": values})
     return Q(**{f"{column}__{name}": values[0]})
-
-
-def _query_of_metadata(condition: Condition) -> Q:
-    name, values = condition.operator, condition.values
-    if name == "any" or (condition.field in IN_METADATA and values == (None,)):
-        operand: dict[str, Any] = {"exists": name == "any"}
-    else:
-        operand = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
-    (parsed,) = parse_filters({condition.field.removeprefix("metadata."): operand})
-    return fulfilling(parsed, MemoryAttribute, "memory_id")

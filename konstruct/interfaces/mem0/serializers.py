@@ -10,24 +10,11 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    CheckedObjectField,
-    StrictBooleanField,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictSerializer,
-    TextField,
-)
-from konstruct.api.http.views import agent_names
+from konstruct.api.http import bodies, views
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
-from memory.arguments import time_argument
-from memory.exceptions import InvalidArgument
-from memory.models import MemoryEntry
+from memory import arguments, exceptions, models
 from memory.models.attributes import MAX_TEXT_CHARACTERS, metadata_values
 
 MAX_MESSAGES: Final = 100
@@ -74,7 +61,7 @@ def with_ignored(document: dict[str, Any], sent: Any, **reasons: str) -> dict[st
     return document | ({"ignored": ignored} if ignored else {})
 
 
-class LenientSerializer(StrictSerializer):
+class LenientSerializer(bodies.StrictSerializer):
     """Accepts its own fields and the names in `IGNORED`, and no others."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -95,13 +82,13 @@ class ParsedField(serializers.Field):
         """Parse the value."""
         try:
             return self.parse(self.field_name or "", data)
-        except InvalidArgument as error:
+        except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
 
 
 def _parse_past_time(field: str, value: Any) -> datetime:
     """Parse the time of a memory. Before a later time no search would find it."""
-    return min(time_argument(field, language.parse_time(field, value)), timezone.now())
+    return min(arguments.time_argument(field, language.parse_time(field, value)), timezone.now())
 
 
 class LastDayField(serializers.DateField):
@@ -115,7 +102,7 @@ class LastDayField(serializers.DateField):
         return datetime.combine(day, time.min, UTC) + timedelta(days=1)
 
 
-class MetadataIdField(ChannelIdField):
+class MetadataIdField(bodies.ChannelIdField):
     """An id that is stored in the metadata, and found there only if it is stored whole."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -126,11 +113,11 @@ class MetadataIdField(ChannelIdField):
         return text
 
 
-class EntitiesSerializer(StrictSerializer):
+class EntitiesSerializer(bodies.StrictSerializer):
     """The entities that a memory belongs to."""
 
-    user_id = ChannelIdField(required=False, allow_null=True)
-    agent_id = ChannelIdField(required=False, allow_null=True)
+    user_id = bodies.ChannelIdField(required=False, allow_null=True)
+    agent_id = bodies.ChannelIdField(required=False, allow_null=True)
     app_id = MetadataIdField(required=False, allow_null=True)
     run_id = MetadataIdField(required=False, allow_null=True)
 
@@ -148,7 +135,7 @@ class MessageSerializer(serializers.Serializer):
         if isinstance(content, list | dict):
             parts = content if isinstance(content, list) else [content]
             content = "\n".join(_text_of_part(part) for part in parts)
-        text = StrictCharField(allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS)
+        text = bodies.StrictCharField(allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS)
         return str(text.run_validation(content))
 
 
@@ -164,8 +151,8 @@ def _text_of_part(part: Any) -> str:
 class ChangeSerializer(LenientSerializer):
     """A change of a memory."""
 
-    text = TextField(required=False)
-    metadata = CheckedObjectField(check=metadata_values, required=False)
+    text = bodies.TextField(required=False)
+    metadata = bodies.CheckedObjectField(check=metadata_values, required=False)
     timestamp = ParsedField(_parse_past_time, required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
     min_fields = 1
@@ -175,10 +162,10 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     """Memories to be added."""
 
     messages = serializers.JSONField(required=False)
-    text = TextField(required=False)
+    text = bodies.TextField(required=False)
     filters = EntitiesSerializer(required=False)
-    metadata = CheckedObjectField(check=metadata_values, required=False, allow_null=True)
-    infer = StrictBooleanField(required=False, default=True)
+    metadata = bodies.CheckedObjectField(check=metadata_values, required=False, allow_null=True)
+    infer = bodies.StrictBooleanField(required=False, default=True)
     timestamp = ParsedField(_parse_past_time, required=False, allow_null=True)
     expiration_date = LastDayField(required=False, allow_null=True)
 
@@ -188,7 +175,7 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
             messages = [{"role": "user", "content": messages}]
         elif isinstance(messages, dict):
             messages = [messages]
-        field = BoundedListField(
+        field = bodies.BoundedListField(
             max_length=MAX_MESSAGES, allow_empty=False, child=MessageSerializer()
         )
         return list(field.run_validation(messages))
@@ -218,15 +205,15 @@ class ReadSerializer(LenientSerializer):
     filters = ParsedField(
         lambda _, filters: language.parse(filters), required=False, allow_null=True
     )
-    categories = BoundedListField(
-        max_length=MAX_VALUES, child=StrictCharField(), required=False, allow_null=True
+    categories = bodies.BoundedListField(
+        max_length=MAX_VALUES, child=bodies.StrictCharField(), required=False, allow_null=True
     )
-    show_expired = StrictBooleanField(required=False, allow_null=True)
+    show_expired = bodies.StrictBooleanField(required=False, allow_null=True)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         """Add the field `fields`: a serializer cannot have an attribute of that name."""
-        names = BoundedListField(
-            max_length=MAX_FIELDS, child=StrictCharField(), required=False, allow_null=True
+        names = bodies.BoundedListField(
+            max_length=MAX_FIELDS, child=bodies.StrictCharField(), required=False, allow_null=True
         )
         return {**super().get_fields(), "fields": names}
 
@@ -238,7 +225,7 @@ class ReadSerializer(LenientSerializer):
             conditions["created_at"] = dates
         try:
             parts = [language.parse(conditions)] if conditions else []
-        except InvalidArgument as error:
+        except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
         sent_filters = attrs.get("filters")
         attrs["filters"] = language.Combination(
@@ -250,9 +237,11 @@ class ReadSerializer(LenientSerializer):
 class SearchSerializer(ReadSerializer):
     """A search."""
 
-    query = TextField(max_length=MAX_QUERY_CHARACTERS)
-    top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS)
-    threshold = StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
+    query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS)
+    top_k = bodies.StrictIntegerField(
+        required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS
+    )
+    threshold = bodies.StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
     metadata = serializers.JSONField(required=False, allow_null=True)
 
 
@@ -283,7 +272,7 @@ class EntityPageSerializer(PageSerializer):
     )
 
 
-class NamedMemorySerializer(StrictSerializer):
+class NamedMemorySerializer(bodies.StrictSerializer):
     """One memory of a batch."""
 
     memory_id = serializers.UUIDField()
@@ -295,24 +284,24 @@ class ChangedMemorySerializer(NamedMemorySerializer, ChangeSerializer):
     min_fields = 2
 
 
-class DeleteBatchSerializer(StrictSerializer):
+class DeleteBatchSerializer(bodies.StrictSerializer):
     """Memories to be deleted."""
 
-    memories = BoundedListField(
+    memories = bodies.BoundedListField(
         max_length=MAX_DELETED, allow_empty=False, child=NamedMemorySerializer()
     )
 
 
-class UpdateBatchSerializer(StrictSerializer):
+class UpdateBatchSerializer(bodies.StrictSerializer):
     """Memories to be changed."""
 
-    memories = BoundedListField(
+    memories = bodies.BoundedListField(
         max_length=MAX_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
     )
 
 
 def memory_documents(
-    facts: Iterable[MemoryEntry], fields: Sequence[str] = ()
+    facts: Iterable[models.MemoryEntry], fields: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Return facts as mem0's memories, with one query for the names of their agents.
 
@@ -321,7 +310,7 @@ def memory_documents(
         fields: the members to return beside `id`; all by default.
     """
     facts = list(facts)
-    names = agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
+    names = views.agent_names(fact.agent_id for fact in facts if fact.agent_id is not None)
     documents = [_document(fact, names) for fact in facts]
     if not fields:
         return documents
@@ -331,7 +320,7 @@ def memory_documents(
     ]
 
 
-def _document(fact: MemoryEntry, names: Mapping[UUID, str]) -> dict[str, Any]:
+def _document(fact: models.MemoryEntry, names: Mapping[UUID, str]) -> dict[str, Any]:
     last_day = None
     if fact.expires_at is not None:
         last_day = (fact.expires_at.astimezone(UTC) - timedelta(microseconds=1)).date()
@@ -353,9 +342,9 @@ def _document(fact: MemoryEntry, names: Mapping[UUID, str]) -> dict[str, Any]:
     return document if score is None else document | {"score": score}
 
 
-def history_documents(versions: Sequence[MemoryEntry]) -> list[dict[str, Any]]:
+def history_documents(versions: Sequence[models.MemoryEntry]) -> list[dict[str, Any]]:
     """Return the history of a fact, oldest first, from its versions, newest first."""
-    names = agent_names(
+    names = views.agent_names(
         version.agent_id for version in versions[:1] if version.agent_id is not None
     )
     documents: list[dict[str, Any]] = []
@@ -378,7 +367,7 @@ def history_documents(versions: Sequence[MemoryEntry]) -> list[dict[str, Any]]:
     return documents
 
 
-def _own_metadata(fact: MemoryEntry) -> dict[str, Any]:
+def _own_metadata(fact: models.MemoryEntry) -> dict[str, Any]:
     """Return the metadata without the values that are members of mem0's documents."""
     members = (*IN_METADATA, "categories")
     return {name: value for name, value in fact.metadata.items() if name not in members}

@@ -8,28 +8,15 @@ from uuid import UUID, uuid4
 
 from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value
 from django.db.models.functions import Cast
-from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import StrictSerializer, validate_query
-from konstruct.api.http.idempotency import create_once
-from konstruct.api.http.views import agent_names
-from konstruct.interfaces.mem0 import filters, serializers as requests
-from konstruct.interfaces.mem0.adding import (
-    NotExtracted,
-    Owner,
-    Text,
-    existing_facts,
-    extract_facts,
-    find_owner,
-    record_run,
-    store_texts,
-)
-from konstruct.interfaces.mem0.base import Mem0View, client_operation
+from konstruct.api.http import bodies, views
+from konstruct.interfaces.mem0 import adding, filters, serializers as requests
+from konstruct.interfaces.mem0.base import Mem0ViewSet, client_operation
 from konstruct.interfaces.mem0.filters import memories_of, named_users, require_entity
 from konstruct.interfaces.mem0.serializers import history_documents, memory_documents, with_ignored
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
@@ -53,36 +40,40 @@ MAX_FILTERS_CHARACTERS = 4_096
 MAX_VERSIONS = 1_000
 
 
-class PingView(Mem0View):
-    """Checks a key, which clients do first."""
+class MemoryViewSet(Mem0ViewSet):
+    """mem0's memories, which are facts."""
 
     @client_operation(Action.VIEW, "key")
-    def get(self, request: Request) -> Response:
+    def ping(self, request: Request) -> Response:
         """Return the tenant as both organization and project. A key has no email address."""
         tenant_id = str(required_tenant_id())
         return Response(
             {"status": "ok", "org_id": tenant_id, "project_id": tenant_id, "user_email": None}
         )
 
-
-class AddView(Mem0View):
-    """Adds memories."""
-
     # The request to the language model is made before the transaction.
-
     @client_operation(Action.CREATE, "facts", own_transaction=True, body=requests.AddSerializer)
-    def post(self, request: Request) -> Response:
+    def add(self, request: Request) -> Response:
         """Store texts, or the facts that the language model extracts from them."""
         fields = self.fields
-        owner = find_owner(self.caller, fields)
-        messages = [Text(message["content"], message["role"]) for message in fields["messages"]]
+        owner = adding.find_owner(self.caller, fields)
+        messages = [
+            adding.Text(message["content"], message["role"]) for message in fields["messages"]
+        ]
         texts = [text for text in messages if text.role in ROLES and not is_blank(text.content)]
         is_unused = fields["infer"] and all(text.role == "assistant" for text in texts)
-        reasons = {
-            f"messages[{position}]": reason
-            for position, text in enumerate(messages)
-            if (reason := _reason_to_leave_out(text, is_unused=is_unused))
-        }
+        reasons: dict[str, str] = {}
+        for position, text in enumerate(messages):
+            if text.role not in ROLES:
+                reason = f"The role is {text.role}: only texts of users and assistants are stored."
+            elif is_blank(text.content):
+                reason = "The text is blank."
+            elif is_unused:
+                reason = "Facts are extracted from users' texts alone. To store this one, send "
+                reason += "infer=false."
+            else:
+                continue
+            reasons[f"messages[{position}]"] = reason
         answered, conversation, seen = None, texts, None
         if fields["infer"]:
             texts = [text for text in texts if text.role == "user"]
@@ -90,18 +81,18 @@ class AddView(Mem0View):
             with transaction.atomic():
                 seen = hold_people([owner.user_id], agent_ids=[owner.agent_id])
             try:
-                answered = extract_facts(
+                answered = adding.extract_facts(
                     conversation,
                     owner,
                     requested_by=f"program:{self.caller.id}",
                     said_at=fields.get("timestamp"),
                 )
                 texts = [
-                    Text(check.candidate.fact, extracted=check)
+                    adding.Text(check.candidate.fact, extracted=check)
                     for check in answered.accepted()
                     if not check.review
                 ]
-            except NotExtracted as error:
+            except adding.NotExtracted as error:
                 reasons["infer"] = str(error)
         with transaction.atomic():
             results = self._store(request, fields, owner, texts, answered, conversation, seen)
@@ -114,10 +105,10 @@ class AddView(Mem0View):
         self,
         request: Request,
         fields: dict[str, Any],
-        owner: Owner,
-        texts: list[Text],
+        owner: adding.Owner,
+        texts: list[adding.Text],
         answered: UnsavedExtraction | None,
-        conversation: list[Text],
+        conversation: list[adding.Text],
         seen: dict[str, str] | None,
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""
@@ -126,15 +117,15 @@ class AddView(Mem0View):
         def create() -> UUID:
             nonlocal stored
             if answered is not None and owner.agent_id and owner.user_id:
-                stored = record_run(answered, conversation, owner, fields, seen)
+                stored = adding.record_run(answered, conversation, owner, fields, seen)
             else:
-                stored = store_texts(texts, owner, fields, self.caller.author, seen)
+                stored = adding.store_texts(texts, owner, fields, self.caller.author, seen)
             return stored[0].memory_id if stored else uuid4()
 
-        first, _ = create_once(request, create)
+        first, _ = self.idempotency.once(create)
         if stored is None:  # a repeated request; the model may have extracted other texts from it
             stored = []
-            ids = existing_facts(first, texts, owner)
+            ids = adding.existing_facts(first, texts, owner)
         else:
             ids = [stored_fact.memory_id for stored_fact in stored]
         created = {stored_fact.memory_id for stored_fact in stored if stored_fact.created}
@@ -152,13 +143,9 @@ class AddView(Mem0View):
             for document in memory_documents(facts[memory_id] for memory_id in dict.fromkeys(ids))
         ]
 
-
-class SearchView(Mem0View):
-    """Searches memories by meaning."""
-
     @client_operation(Action.SEARCH, "facts", body=requests.SearchSerializer)
-    def post(self, request: Request) -> Response:
-        """Search."""
+    def search(self, request: Request) -> Response:
+        """Search by meaning."""
         fields = self.fields
         rows = _read_memories(self, fields)
         threshold = fields.get("threshold")
@@ -171,12 +158,8 @@ class SearchView(Mem0View):
         results = memory_documents(found, fields.get("fields") or ())
         return Response(with_ignored({"results": results}, request.data))
 
-
-class ListView(Mem0View):
-    """Lists memories."""
-
     @client_operation(Action.LIST, "facts", body=requests.ListSerializer)
-    def post(self, request: Request) -> Response:
+    def list_memories(self, request: Request) -> Response:
         """List, newest first."""
         fields = self.fields
         rows = _read_memories(self, fields).order_by("-created_at", "-memory_id")
@@ -187,14 +170,21 @@ class ListView(Mem0View):
             lambda facts: memory_documents(facts, fields.get("fields") or ()),
         )
 
-
-class MemoriesView(Mem0View):
-    """Deletes all memories of a user, an agent, an app or a run."""
-
     @client_operation(Action.DELETE, "facts")
-    def delete(self, request: Request) -> Response:
-        """Delete the memories of the entities that the query names."""
-        tree = _filters_of_query(request.query_params)
+    def delete_all(self, request: Request) -> Response:
+        """Delete the memories of the users, agents, apps and runs that the query names."""
+        parts: list[filters.Filter] = []
+        for name, values in request.query_params.lists():
+            if name in ("org_id", "project_id"):
+                continue
+            if name not in (*filters.ENTITIES, "filters"):
+                known = ", ".join((*filters.ENTITIES, "filters"))
+                raise ValidationError({name: f"Unknown parameter. Known are: {known}."})
+            if len(values) > 1:
+                raise ValidationError({name: "Give this parameter once."})
+            value = read_filters(values[0]) if name == "filters" else {name: values[0]}
+            parts.append(filters.parse(value))
+        tree = filters.Combination("AND", tuple(parts))
         if not filters.is_limited_to_entities(tree):
             raise InvalidArgument(
                 "Nothing was deleted: name the owner of the memories by user_id, agent_id, app_id"
@@ -206,12 +196,8 @@ class MemoriesView(Mem0View):
             {"message": f"Memories deleted successfully: {deleted_count}.", "count": deleted_count}
         )
 
-
-class MemoryView(Mem0View):
-    """One memory."""
-
     @client_operation(Action.VIEW, "fact", query=requests.LenientSerializer)
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def get_memory(self, request: Request, memory_id: UUID) -> Response:
         """Return the memory."""
         fact = memories_of(self.caller).filter(memory_id=memory_id).defer("embedding").first()
         if fact is None:
@@ -220,7 +206,7 @@ class MemoryView(Mem0View):
         return Response(memory_documents([fact])[0])
 
     @client_operation(Action.EDIT, "fact", body=requests.ChangeSerializer)
-    def put(self, request: Request, memory_id: UUID) -> Response:
+    def change(self, request: Request, memory_id: UUID) -> Response:
         """Change the memory. Its former text stays in its history."""
         fields = self.fields
         fact = _lock_facts(self.caller, [memory_id])[0]
@@ -230,19 +216,15 @@ class MemoryView(Mem0View):
         return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
 
     @client_operation(Action.DELETE, "fact")
-    def delete(self, request: Request, memory_id: UUID) -> Response:
+    def delete_memory(self, request: Request, memory_id: UUID) -> Response:
         """Delete the memory with its history."""
         fact = _lock_facts(self.caller, [memory_id])[0]
         FACTS.delete(memory_id, required_tenant_id())
         self.log(fact, before=row_state(fact))
         return Response({"message": "Memory deleted successfully!"})
 
-
-class HistoryView(Mem0View):
-    """The history of a memory."""
-
     @client_operation(Action.VIEW, "fact")
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def get_history(self, request: Request, memory_id: UUID) -> Response:
         """Return the changes of the memory, oldest first."""
         if not memories_of(self.caller, expired=True).filter(memory_id=memory_id).exists():
             raise FactNotFound(f"there is no memory {memory_id}")
@@ -251,13 +233,9 @@ class HistoryView(Mem0View):
         self.log(newest[0])
         return Response(history_documents(newest))
 
-
-class BatchView(Mem0View):
-    """Changes or deletes several memories: all of them, or none."""
-
     @client_operation(Action.EDIT, "facts", body=requests.UpdateBatchSerializer)
-    def put(self, request: Request) -> Response:
-        """Change the memories."""
+    def change_several(self, request: Request) -> Response:
+        """Change the memories: all of them, or none."""
         memories = self.fields["memories"]
         changes = {change.pop("memory_id"): change for change in memories}
         for fact in _lock_facts(self.caller, list(changes)):
@@ -266,8 +244,8 @@ class BatchView(Mem0View):
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
     @client_operation(Action.DELETE, "facts", body=requests.DeleteBatchSerializer)
-    def delete(self, request: Request) -> Response:
-        """Delete the memories with their histories."""
+    def delete_several(self, request: Request) -> Response:
+        """Delete the memories with their histories: all of them, or none."""
         memories = self.fields["memories"]
         ids = {item["memory_id"] for item in memories}
         _lock_facts(self.caller, list(ids))
@@ -277,23 +255,42 @@ class BatchView(Mem0View):
         self.log(facts=sorted(ids), deleted=deleted_count)
         return Response({"message": f"Successfully deleted {deleted_count} memories"})
 
-
-class EntitiesView(Mem0View):
-    """The users, agents, apps and runs that have memories."""
-
     @client_operation(Action.LIST, "people")
-    def get(self, request: Request) -> Response:
-        """List the entities by kind and name."""
-        rows = _entities(memories_of(self.caller)).order_by("entity", "called")
-        return _page(request, requests.EntityPageSerializer, rows, _entity_documents)
+    def list_entities(self, request: Request) -> Response:
+        """List the users, agents, apps and runs that have memories, by kind and name."""
+        facts = memories_of(self.caller)
+        of_text = MemoryAttribute.objects.filter(kind="text", memory__in=facts.values("memory_id"))
+        agent_key = Cast("agent_id", TextField())
+        rows = _grouped(facts.filter(user_id__isnull=False), "user", F("user_id")).union(
+            _grouped(facts.filter(agent_id__isnull=False), "agent", agent_key),
+            *(
+                _grouped(of_text.filter(key=f"{kind}_id"), kind, F("text"), "memory__")
+                for kind in ("app", "run")
+            ),
+            all=True,
+        )
 
+        def documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            agents = [UUID(row["called"]) for row in rows if row["entity"] == "agent"]
+            names = {("agent", str(key)): name for key, name in views.agent_names(agents).items()}
+            return [
+                {
+                    "id": names.get((row["entity"], row["called"]), row["called"]),
+                    "name": names.get((row["entity"], row["called"]), row["called"]),
+                    "type": row["entity"],
+                    "total_memories": row["total"],
+                    "created_at": row["first_at"],
+                    "updated_at": row["last_at"],
+                }
+                for row in rows
+            ]
 
-class EntityView(Mem0View):
-    """One user, agent, app or run."""
+        ordered = rows.order_by("entity", "called")
+        return _page(request, requests.EntityPageSerializer, ordered, documents)
 
     @client_operation(Action.DELETE, "facts")
-    def delete(self, request: Request, kind: str, name: str) -> Response:
-        """Delete the entity's memories; a user's messages, and an agent itself, stay."""
+    def delete_entity(self, request: Request, kind: str, name: str) -> Response:
+        """Delete the memories of a user, agent, app or run; messages and the agent stay."""
         tree = filters.parse({f"{kind}_id": {"eq": name}})
         deleted_count = 0
         if filters.is_limited_to_entities(tree):
@@ -304,18 +301,7 @@ class EntityView(Mem0View):
         return Response({"message": "Entity deleted successfully!", "count": deleted_count})
 
 
-def _reason_to_leave_out(text: Text, *, is_unused: bool) -> str:
-    """Return why no memory is made of a message; "" if one may be."""
-    if text.role not in ROLES:
-        return f"The role is {text.role}: only texts of users and assistants are stored."
-    if is_blank(text.content):
-        return "The text is blank."
-    if is_unused:
-        return "Facts are extracted from users' texts alone. To store this one, send infer=false."
-    return ""
-
-
-def _read_memories(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:
+def _read_memories(view: Mem0ViewSet, fields: dict[str, Any]) -> MemoryEntryQuerySet:
     """Return the facts that a search or a list reads; add its entities to the access log."""
     require_entity(view.caller, fields["filters"])
     view.log(people=named_users(fields["filters"]))
@@ -324,12 +310,12 @@ def _read_memories(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySe
 
 def _page(
     request: Request,
-    serializer_class: type[StrictSerializer],
+    serializer_class: type[bodies.StrictSerializer],
     rows: QuerySet[Any],
     documents: Callable[[list[Any]], list[dict[str, Any]]],
 ) -> Response:
     """Return a page of ordered rows. A page after the last one is empty."""
-    query = validate_query(request, serializer_class)
+    query = bodies.validate_query(request, serializer_class)
     page, size = query["page"], query["page_size"]
     count = rows.order_by().count()
 
@@ -372,26 +358,6 @@ def _lock_facts(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:
     return facts
 
 
-def _filters_of_query(query: QueryDict) -> filters.Filter:
-    """Return the filter of query parameters: entities by name, and `filters`.
-
-    Raises:
-        ValidationError, InvalidArgument: a parameter is unknown or invalid.
-    """
-    parts: list[filters.Filter] = []
-    for name, values in query.lists():
-        if name in ("org_id", "project_id"):
-            continue
-        if name not in (*filters.ENTITIES, "filters"):
-            known = ", ".join((*filters.ENTITIES, "filters"))
-            raise ValidationError({name: f"Unknown parameter. Known are: {known}."})
-        if len(values) > 1:
-            raise ValidationError({name: "Give this parameter once."})
-        value = read_filters(values[0]) if name == "filters" else {name: values[0]}
-        parts.append(filters.parse(value))
-    return filters.Combination("AND", tuple(parts))
-
-
 def read_filters(text: str) -> Any:
     """Parse JSON, or a Python literal, which mem0's Python client sends.
 
@@ -410,47 +376,13 @@ def read_filters(text: str) -> Any:
         raise InvalidArgument("filters is not a JSON object") from None
 
 
-def _entities(facts: MemoryEntryQuerySet) -> QuerySet[Any]:
-    """Return the entities of these facts, each with its number of facts and their times."""
-
-    def grouped(rows: QuerySet[Any], kind: str, key: Any, fact: str = "") -> QuerySet[Any]:
-        return (
-            rows.order_by()
-            .annotate(entity=Value(kind, CharField()), called=key)
-            .values("entity", "called")
-            .annotate(
-                total=Count("pk"),
-                first_at=Min(f"{fact}created_at"),
-                last_at=Max(f"{fact}updated_at"),
-            )
+def _grouped(rows: QuerySet[Any], kind: str, key: Any, fact: str = "") -> QuerySet[Any]:
+    """Return the entities of a kind, each with its number of facts and their times."""
+    return (
+        rows.order_by()
+        .annotate(entity=Value(kind, CharField()), called=key)
+        .values("entity", "called")
+        .annotate(
+            total=Count("pk"), first_at=Min(f"{fact}created_at"), last_at=Max(f"{fact}updated_at")
         )
-
-    attributes = MemoryAttribute.objects.filter(kind="text", memory__in=facts.values("memory_id"))
-    agent_key = Cast("agent_id", TextField())
-    return grouped(facts.filter(user_id__isnull=False), "user", F("user_id")).union(
-        grouped(facts.filter(agent_id__isnull=False), "agent", agent_key),
-        *(
-            grouped(attributes.filter(key=f"{kind}_id"), kind, F("text"), "memory__")
-            for kind in ("app", "run")
-        ),
-        all=True,
     )
-
-
-def _entity_documents(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    names = agent_names(UUID(row["called"]) for row in rows if row["entity"] == "agent")
-    documents = []
-    for row in rows:
-        is_agent = row["entity"] == "agent"
-        name = names.get(UUID(row["called"]), row["called"]) if is_agent else row["called"]
-        documents.append(
-            {
-                "id": name,
-                "name": name,
-                "type": row["entity"],
-                "total_memories": row["total"],
-                "created_at": row["first_at"],
-                "updated_at": row["last_at"],
-            }
-        )
-    return documents

@@ -8,23 +8,10 @@ from uuid import UUID
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.channels.rest.responses import event
+from konstruct.interfaces.openai import errors, requests
 from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
-from konstruct.interfaces.openai.errors import InvalidParameter
-from konstruct.interfaces.openai.requests import (
-    SAMPLING,
-    THREAD_PARAMETERS,
-    USER_PARAMETERS,
-    ChatRequest,
-    wants_usage,
-)
 from konstruct.llm.completions import make_storable
-from konstruct.orchestrator.builder import (
-    LENGTH_LIMITS,
-    joined_instructions,
-    limited_options,
-    max_instruction_tokens,
-)
-from konstruct.orchestrator.language_models import has_language_model
+from konstruct.orchestrator import builder, language_models
 from konstruct.orchestrator.models import Agent
 from memory.context import tokens
 
@@ -133,9 +120,9 @@ _FOLLOWED: Final = frozenset(
         *("model", "messages", "stream", "stream_options", "metadata", "response_format"),
         *("tools", "tool_choice", "parallel_tool_calls"),
         *("n", "logprobs", "top_logprobs", "audio", "modalities"),
-        *USER_PARAMETERS,
-        *THREAD_PARAMETERS,
-        *SAMPLING,
+        *requests.USER_PARAMETERS,
+        *requests.THREAD_PARAMETERS,
+        *requests.SAMPLING,
     }
 )
 _NO_MODEL: Final = "No language model is configured here: the built-in responder quotes memories."
@@ -145,7 +132,7 @@ MAX_NAME_CHARACTERS: Final = 64
 
 
 def report_of(
-    chat: ChatRequest, agent: Agent, caller: Caller, history: History, *, is_repeated: bool
+    chat: requests.ChatRequest, agent: Agent, caller: Caller, history: History, *, is_repeated: bool
 ) -> dict[str, Any]:
     """Return the field `konstruct` of an answer: the options that the agent does not follow.
 
@@ -162,7 +149,7 @@ def report_of(
     """
     reasons = []
     reason = _refusal_of_instructions(agent, caller)
-    if reason and joined_instructions(chat.instructions):
+    if reason and builder.joined_instructions(chat.instructions):
         reasons.append(f"System and developer messages are not followed: {reason}")
     if history.left_out or history.shortened:
         reasons.append(
@@ -175,11 +162,21 @@ def report_of(
             "Only their text is sent to the language model."
         )
     ignored: dict[str, str] = {}
-    limited = limited_options(agent, chat.options)
-    if not has_language_model(agent):
+    limited = builder.limited_options(agent, chat.options)
+    if not language_models.has_language_model(agent):
         limited = dict(chat.options)
-        ignored |= {name: _NO_MODEL for name in SAMPLING if name in chat.options}
-    ignored |= dict.fromkeys(_unsupported(chat.body), "This parameter is not supported here.")
+        ignored |= {name: _NO_MODEL for name in requests.SAMPLING if name in chat.options}
+    parameters = dict(chat.body)
+    if isinstance(inner := chat.body.get("stream_options"), Mapping):
+        parameters |= {f"stream_options.{key}": value for key, value in inner.items()}
+    if requests.wants_usage(chat.body) or not parameters.get("stream_options.include_usage"):
+        parameters.pop("stream_options.include_usage", None)
+    sent = {name for name, value in parameters.items() if value is not None}
+    unsupported = [name for name in parameters if name in sent - _FOLLOWED]
+    ignored |= {
+        make_storable(name)[:MAX_NAME_CHARACTERS]: "This parameter is not supported here."
+        for name in unsupported[:MAX_NAMED]
+    }
     limit = f"An answer of this agent has at most {agent.max_completion_tokens} tokens."
     report = {
         "ignored": [
@@ -188,7 +185,7 @@ def report_of(
         ],
         "adjusted": [
             {"param": name, "value": limited[name], "reason": limit}
-            for name in LENGTH_LIMITS
+            for name in builder.LENGTH_LIMITS
             if name in chat.options and limited[name] != chat.options[name]
         ],
         "repeated": is_repeated,
@@ -196,26 +193,15 @@ def report_of(
     return {name: value for name, value in report.items() if value}
 
 
-def _unsupported(body: Mapping[str, Any]) -> list[str]:
-    """Return the names of parameters that have no effect here."""
-    parameters = dict(body)
-    if isinstance(inner := body.get("stream_options"), Mapping):
-        parameters |= {f"stream_options.{key}": value for key, value in inner.items()}
-    if wants_usage(body) or not parameters.get("stream_options.include_usage"):
-        parameters.pop("stream_options.include_usage", None)
-    names = [n for n, value in parameters.items() if value is not None and n not in _FOLLOWED]
-    return [make_storable(name)[:MAX_NAME_CHARACTERS] for name in names[:MAX_NAMED]]
-
-
-def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[str, ...]:
+def instructions_of(chat: requests.ChatRequest, agent: Agent, caller: Caller) -> tuple[str, ...]:
     """Return the instructions of a request that its agent is to follow.
 
     Raises InvalidParameter if they are longer than the agent's model tier allows.
     """
-    text = joined_instructions(chat.instructions)
+    text = builder.joined_instructions(chat.instructions)
     if not text or _refusal_of_instructions(agent, caller):
         return ()
-    limit = max_instruction_tokens(agent.model_tier)
+    limit = builder.max_instruction_tokens(agent.model_tier)
     is_long = len(text) > MAX_CHARACTERS_PER_TOKEN * limit
     count = None if is_long else tokens.count_up_to(text, limit)
     if count is None or count > limit:
@@ -225,7 +211,7 @@ def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[st
             f"{limit:,} tokens of them, by its model tier ({agent.model_tier}). Shorten them, or "
             "choose another tier for the agent."
         )
-        raise InvalidParameter("messages", detail, code="instructions_too_long")
+        raise errors.InvalidParameter("messages", detail, code="instructions_too_long")
     return tuple(text for text in chat.instructions if text.strip())
 
 
@@ -235,4 +221,4 @@ def _refusal_of_instructions(agent: Agent, caller: Caller) -> str:
         return "the API key is bound to a user or an agent."
     if not agent.accepts_client_instructions:
         return "this agent accepts no instructions of applications."
-    return "" if has_language_model(agent) else _NO_MODEL
+    return "" if language_models.has_language_model(agent) else _NO_MODEL

@@ -12,16 +12,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.interfaces.openai.errors import InvalidParameter
-from konstruct.interfaces.openai.requests import ChatRequest
+from konstruct.interfaces.openai import errors, requests
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
-from memory.context import WorkingContextCompiler
+from memory import context, models
 from memory.context.prompt import reserved_tokens
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS
-from memory.models import Message
 
 CALL_PREFIX: Final = "call_"
 # Many chat templates refuse a conversation that begins with an assistant's turn.
@@ -42,12 +40,12 @@ class History:
     """The number of turns that are cut, with a mark."""
 
 
-def fit_history(chat: ChatRequest, agent: Agent, instructions: Sequence[str]) -> History:
+def fit_history(chat: requests.ChatRequest, agent: Agent, instructions: Sequence[str]) -> History:
     """Fit the client's history into the session's share of the agent's prompt, newest first.
 
     The time is linear in the length of the request.
     """
-    compiler = WorkingContextCompiler(
+    compiler = context.WorkingContextCompiler(
         agent.model_tier, reserved_tokens=reserved_tokens(instructions_for(agent, instructions))
     )
     room = compiler.share("session_history")
@@ -73,7 +71,7 @@ def fit_history(chat: ChatRequest, agent: Agent, instructions: Sequence[str]) ->
 class Results:
     """Results of the tool calls of one message."""
 
-    message: Message
+    message: models.Message
     texts: dict[UUID, str]
     rounds: int
     """The number of answers with tool calls, up to these calls."""
@@ -87,7 +85,7 @@ def call_document(call: ToolCall) -> dict[str, Any]:
     return {"id": f"{CALL_PREFIX}{call.pk.hex}", "type": "function", "function": function}
 
 
-def find_results(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
+def find_results(chat: requests.ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
     """Yield the results in a request, for each message of its thread that has such calls."""
     texts = {
         key: text
@@ -104,7 +102,7 @@ def find_results(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[
         yield Results(message, stored, calls_of_message[-1].round + 1)
 
 
-def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Results:
+def results_to_continue(chat: requests.ChatRequest, results: Iterable[Results]) -> Results:
     """Return the results with which the request continues an answer.
 
     Raises InvalidParameter if a call is unknown, or a result is missing.
@@ -119,11 +117,11 @@ def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Result
             f"There is no call {unknown[0][:100]!r} in this conversation. Send the ids of the "
             "tool_calls that you were given, with the same user and thread."
         )
-        raise InvalidParameter("messages", detail, code="tool_call_not_found")
+        raise errors.InvalidParameter("messages", detail, code="tool_call_not_found")
     for call in ToolCall.objects.of_message(found.message.pk).with_program():
         if call.pk not in found.texts:
             detail = f"The result of the call {call_document(call)['id']} is missing."
-            raise InvalidParameter("messages", detail, code="tool_result_missing")
+            raise errors.InvalidParameter("messages", detail, code="tool_result_missing")
     return found
 
 

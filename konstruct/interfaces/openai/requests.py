@@ -5,16 +5,18 @@ System and developer messages are instructions (report.py). A parameter that wou
 another form is refused.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.exceptions import problem_of
+from konstruct.channels.rest.serializers import SamplingSerializer
 from konstruct.interfaces.openai.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
@@ -23,25 +25,12 @@ from memory.arguments import is_blank, is_unicode
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
-# Limits of OpenAI's API.
+# The limit of OpenAI's API.
 MAX_TOOLS: Final = 128
-MAX_STOPS: Final = 4
-MAX_STOP_CHARACTERS: Final = 1_000
 _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _TOOL_CHOICES: Final = ("none", "auto", "required")
 _FORMATS: Final = ("text", "json_object", "json_schema")
-# Sampling parameters, with OpenAI's ranges.
-_NUMBERS: Final = {
-    "temperature": (0, 2),
-    "top_p": (0, 1),
-    "presence_penalty": (-2, 2),
-    "frequency_penalty": (-2, 2),
-}
-_INTEGERS: Final = {
-    "seed": (-(2**63), 2**63 - 1),
-    **dict.fromkeys(LENGTH_LIMITS, (1, 2**31 - 1)),
-}
-SAMPLING: Final = (*_NUMBERS, *_INTEGERS, "stop")
+SAMPLING: Final = tuple(dict.fromkeys([*map(str, SamplingSerializer().fields), *LENGTH_LIMITS]))
 
 # Names of the user and the thread, the first one counts. A program sets headers itself, and may
 # forward a body of its user's. The last parameter of each list is often only a hash.
@@ -347,29 +336,19 @@ def _tools(tools: Any) -> list[Any]:
 def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling parameters that are not null."""
     sent = {name: body[name] for name in SAMPLING if body.get(name) is not None}
-    for name, value in sent.items():
-        if name == "stop":
-            stops = value if isinstance(value, list) else [value]
-            are_texts = all(
-                isinstance(stop, str) and 0 < len(stop) <= MAX_STOP_CHARACTERS and "\0" not in stop
-                for stop in stops
-            )
-            if not are_texts or not 0 < len(stops) <= MAX_STOPS:
-                detail = (
-                    f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a "
-                    f"list of 1 to {MAX_STOPS} of them."
-                )
-                raise InvalidParameter("stop", detail)
-            continue
-        kind, types = ("a number", (int, float)) if name in _NUMBERS else ("an integer", (int,))
-        minimum, maximum = {**_NUMBERS, **_INTEGERS}[name]
-        # bool is a subclass of int; NaN is outside of every range.
-        if type(value) not in types or not minimum <= value <= maximum:
-            detail = f"{name} is {kind} from {minimum} to {maximum}, not {json.dumps(value)[:50]}."
-            raise InvalidParameter(name, detail)
-    if all(name in sent for name in LENGTH_LIMITS):
-        detail = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
-        raise InvalidParameter(LENGTH_LIMITS[1], detail)
+    limits = [name for name in LENGTH_LIMITS if name in sent]
+    if len(limits) > 1:
+        raise InvalidParameter(limits[1], f"Send {limits[0]} or {limits[1]}, and not both.")
+    checked = {"max_completion_tokens" if name in limits else name: sent[name] for name in sent}
+    if isinstance(sent.get("stop"), str):
+        checked["stop"] = [sent["stop"]]
+    try:
+        SamplingSerializer(data=checked).is_valid(raise_exception=True)
+    except ValidationError as error:
+        first = problem_of(error, data=checked).errors[0]
+        name = first.field.partition(".")[0]
+        name = limits[0] if name == "max_completion_tokens" else name
+        raise InvalidParameter(name, f"{name}: {first.detail}") from error
     return sent
 
 

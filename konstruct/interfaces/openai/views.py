@@ -14,11 +14,10 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.idempotency import idempotency_key, key_of_caller
-from konstruct.api.http.problems import Problem, problem_response
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http import problems, views
 from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
+from konstruct.interfaces.openai import conversation, errors, requests
 from konstruct.interfaces.openai.completions import (
     DONE,
     Answer,
@@ -26,37 +25,12 @@ from konstruct.interfaces.openai.completions import (
     instructions_of,
     report_of,
 )
-from konstruct.interfaces.openai.conversation import (
-    Results,
-    call_document,
-    find_results,
-    fit_history,
-    results_to_continue,
-)
-from konstruct.interfaces.openai.errors import InvalidParameter, error_document
-from konstruct.interfaces.openai.requests import (
-    ChatRequest,
-    labels_of,
-    option_needing_model,
-    read_request,
-    thread_of,
-    user_of,
-    wants_usage,
-)
-from konstruct.orchestrator import tool_calls
+from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies import (
-    COMPLETIONS,
-    MessageProgress,
-    Status,
-    progress_of,
-    sent_messages,
-    watch,
-)
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action
@@ -65,13 +39,13 @@ from tenants.context import required_tenant_id
 CompletionOf = Callable[[Answer], Completion]
 WAIT_SECONDS: Final = 180.0
 NO_RETRY: Final = {"X-Should-Retry": "false"}
-REPLY_LATE: Final = Problem(
+REPLY_LATE: Final = problems.Problem(
     504,
     "reply-late",
     f"There is no answer after {WAIT_SECONDS:g} seconds. The message is accepted and will be "
     "answered: a request with the same Idempotency-Key gets the answer.",
 )
-REPLY_INTERRUPTED: Final = Problem(
+REPLY_INTERRUPTED: Final = problems.Problem(
     503,
     "reply-interrupted",
     "The answer broke off, and is being given anew: a request with the same Idempotency-Key gets "
@@ -87,7 +61,7 @@ class IgnoreAccept(DefaultContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class ChatCompletionsView(ApiView):
+class ChatCompletionViewSet(views.ApiViewSet):
     """Chat completions."""
 
     allows_bound_keys = True
@@ -95,28 +69,28 @@ class ChatCompletionsView(ApiView):
     # The response waits for the reply after the transaction.
     content_negotiation_class = IgnoreAccept
 
-    @operation(
+    @views.operation(
         Action.SEND,
         "message",
         permission="memory.add_message",
         query=None,
         own_transaction=True,
     )
-    def post(self, request: Request) -> Any:
+    def create(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
-        chat, key = read_request(request.data), idempotency_key(request)
+        chat, key = requests.read_request(request.data), self.idempotency.key
         agent = self.caller.agent(chat.model, active=True)
-        parameter = option_needing_model(chat.options)
+        parameter = requests.option_needing_model(chat.options)
         if parameter and not has_language_model(agent):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."
             )
-            raise InvalidParameter(parameter, detail, code="unsupported_parameter")
-        user_id = user_of(request, chat, self.caller)
-        thread_id = thread_of(request, chat)
+            raise errors.InvalidParameter(parameter, detail, code="unsupported_parameter")
+        user_id = requests.user_of(request, chat, self.caller)
+        thread_id = requests.thread_of(request, chat)
         thread = Thread(agent.id, user_id, thread_id or user_id)
         instructions = instructions_of(chat, agent, self.caller)
-        history = fit_history(chat, agent, instructions)
+        history = conversation.fit_history(chat, agent, instructions)
         answer_options = AnswerOptions(
             options=chat.options,
             instructions=list(instructions),
@@ -124,7 +98,7 @@ class ChatCompletionsView(ApiView):
             history=None if thread_id and not chat.history else history.turns,
         )
         message, is_new, rounds = self._store(chat, thread, answer_options, key)
-        if not is_new and progress_of(message).status is Status.FAILED:
+        if not is_new and replies.progress_of(message).status is replies.Status.FAILED:
             with suppress(NothingToRetry):  # a concurrent request retries it
                 retry_reply(message.id, tenant_id=required_tenant_id())
         completion = Completion(
@@ -133,7 +107,7 @@ class ChatCompletionsView(ApiView):
             model=agent.name,
             report=report_of(chat, agent, self.caller, history, is_repeated=not is_new),
             rounds=rounds,
-            with_usage=wants_usage(chat.body),
+            with_usage=requests.wants_usage(chat.body),
         )
 
         def completion_of(answer: Answer) -> Completion:
@@ -143,9 +117,18 @@ class ChatCompletionsView(ApiView):
             answering = Agent.objects.filter(pk=answer.answered_by).first()
             if answering is None:
                 return completion
-            fitting = fit_history(chat, answering, instructions)
+            fitting = conversation.fit_history(chat, answering, instructions)
             report = report_of(chat, answering, self.caller, fitting, is_repeated=not is_new)
             return replace(completion, report=report)
+
+        def closing_events(sent: str) -> bytes:
+            """Return the last events of a stream that has sent this text so far."""
+            answer = self._answer(message.id) or (REPLY_INTERRUPTED if sent else REPLY_LATE)
+            if isinstance(answer, Answer) and not answer.calls and not answer.text.startswith(sent):
+                answer = REPLY_INTERRUPTED
+            if isinstance(answer, problems.Problem):
+                return _error_events(answer)
+            return completion_of(answer).closing_events(answer, sent)
 
         # Without a key, a retry of the client's library would be another message.
         late = REPLY_LATE if key else replace(REPLY_LATE, headers=NO_RETRY)
@@ -156,7 +139,7 @@ class ChatCompletionsView(ApiView):
                 WAIT_SECONDS,
                 opening=completion.opening_event(),
                 piece=completion.text_event,
-                end=lambda sent: self._closing_events(message.id, sent, completion_of),
+                end=closing_events,
                 fail=_error_events,
             )
         return respond_when_settled(
@@ -165,11 +148,11 @@ class ChatCompletionsView(ApiView):
             WAIT_SECONDS,
             lambda: self._respond(message.id, completion_of),
             is_settled=lambda response: response.status_code != 202,
-            late=lambda: problem_response(self.request._request, late),
+            late=lambda: problems.problem_response(self.request._request, late),
         )
 
     def _store(
-        self, chat: ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
+        self, chat: requests.ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
     ) -> tuple[Message, bool, int]:
         """Accept the user's message, or the results of tool calls.
 
@@ -177,13 +160,13 @@ class ChatCompletionsView(ApiView):
             The message, whether the request is new, and the number of earlier answers with calls of
             the client's tools.
         """
-        results, rounds = list(find_results(chat, thread, self.caller)), 0
+        results, rounds = list(conversation.find_results(chat, thread, self.caller)), 0
         tenant_id = required_tenant_id()
         with transaction.atomic():
             if chat.stream:  # before the task is enqueued
-                transaction.on_commit(lambda: watch(tenant_id, message.id))
+                transaction.on_commit(lambda: replies.watch(tenant_id, message.id))
             if chat.continues:
-                sent = results_to_continue(chat, results)
+                sent = conversation.results_to_continue(chat, results)
                 message, rounds = sent.message, sent.rounds
                 is_new = self._take_results(sent, options)
                 self.log(message, action=Action.EDIT if is_new else Action.VIEW)
@@ -195,13 +178,13 @@ class ChatCompletionsView(ApiView):
             self.write_log_entry()
         return message, is_new, rounds
 
-    def _take_results(self, sent: Results, options: AnswerOptions | None) -> bool:
+    def _take_results(self, sent: conversation.Results, options: AnswerOptions | None) -> bool:
         return tool_calls.record_program_results(
             sent.message, sent.texts, by=f"{self.caller.name}, by the API", options=options
         )
 
     def _accept(
-        self, chat: ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
+        self, chat: requests.ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
     ) -> tuple[Message, bool]:
         """Return the message, and whether it is new."""
         serializer = SendSerializer(
@@ -211,7 +194,7 @@ class ChatCompletionsView(ApiView):
                 "thread_id": thread.thread_id,
                 "content": chat.content,
                 **({"name": chat.name} if chat.name else {}),
-                **({"metadata": labels} if (labels := labels_of(chat.body)) else {}),
+                **({"metadata": labels} if (labels := requests.labels_of(chat.body)) else {}),
             }
         )
         serializer.is_valid(raise_exception=True)
@@ -219,10 +202,10 @@ class ChatCompletionsView(ApiView):
             agent_id=thread.agent_id,
             user_id=thread.user_id,
             thread_id=thread.thread_id,
-            channel=COMPLETIONS,
+            channel=replies.COMPLETIONS,
             content=chat.content,
             name=chat.name,
-            idempotency_key=None if key is None else key_of_caller(self.request, key),
+            idempotency_key=key,
             metadata=serializer.validated_data.get("metadata"),
             options=options,
         )
@@ -233,42 +216,33 @@ class ChatCompletionsView(ApiView):
         answer = self._answer(message_id)
         if answer is None:
             return HttpResponse(status=202)
-        if isinstance(answer, Problem):
-            return problem_response(self.request._request, answer)
+        if isinstance(answer, problems.Problem):
+            return problems.problem_response(self.request._request, answer)
         return Response(completion_of(answer).document(answer))
 
-    def _closing_events(self, message_id: UUID, sent: str, completion_of: CompletionOf) -> bytes:
-        """Return the last events of a stream that has sent this text so far."""
-        answer = self._answer(message_id) or (REPLY_INTERRUPTED if sent else REPLY_LATE)
-        if isinstance(answer, Answer) and not answer.calls and not answer.text.startswith(sent):
-            answer = REPLY_INTERRUPTED
-        if isinstance(answer, Problem):
-            return _error_events(answer)
-        return completion_of(answer).closing_events(answer, sent)
-
-    def _answer(self, message_id: UUID) -> Answer | Problem | None:
+    def _answer(self, message_id: UUID) -> Answer | problems.Problem | None:
         """Return the answer to a message, or the error, or None while there is neither."""
-        message = self.caller.rows(sent_messages()).filter(pk=message_id).first()
+        message = self.caller.rows(replies.sent_messages()).filter(pk=message_id).first()
         if message is None:
             raise Http404
-        progress = progress_of(message)
+        progress = replies.progress_of(message)
         match progress.status:
-            case Status.QUEUED:
+            case replies.Status.QUEUED:
                 return None
-            case Status.FAILED | Status.CLOSED:
+            case replies.Status.FAILED | replies.Status.CLOSED:
                 return _failure(progress)
-            case Status.AWAITING_CONSENT:
+            case replies.Status.AWAITING_CONSENT:
                 waiting = ToolCall.objects.waiting().filter(message_id=message_id)
                 questions = waiting.order_by("round", "position").values_list("question", flat=True)
                 return Answer("\n".join(questions) or DETAILS[progress.status])
-            case Status.WITH_PROGRAM:
+            case replies.Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
                 open_calls = [call for call in calls if tool_calls.awaits_program(call)]
                 if not open_calls:
                     return Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == open_calls[0].round)
-                return Answer(text, [call_document(call) for call in open_calls])
-            case Status.WITH_PERSON:
+                return Answer(text, [conversation.call_document(call) for call in open_calls])
+            case replies.Status.WITH_PERSON:
                 return Answer(DETAILS[progress.status])
         reply = progress.reply
         if reply is None:
@@ -281,48 +255,36 @@ class ChatCompletionsView(ApiView):
         )
 
 
-def _error_events(problem: Problem) -> bytes:
-    return event(error_document(problem)) + DONE
+def _error_events(problem: problems.Problem) -> bytes:
+    return event(errors.error_document(problem)) + DONE
 
 
-def _failure(progress: MessageProgress) -> Problem:
+def _failure(progress: replies.MessageProgress) -> problems.Problem:
     """Return the error of a failed message. Clients must not retry: it would fail again."""
     status = 504 if progress.error_code == "llm_timeout" else 503
     kind = progress.error_code.replace("_", "-") or "internal-error"
     wait = (progress.due_at - timezone.now()).total_seconds() if progress.due_at else 0.0
     retry_after = {"Retry-After": str(math.ceil(wait))} if wait > 0 else {}
-    return Problem(status, kind, progress.last_error, headers={**NO_RETRY, **retry_after})
+    return problems.Problem(status, kind, progress.last_error, headers={**NO_RETRY, **retry_after})
 
 
-class ModelsView(ApiView):
+class ModelViewSet(views.ApiViewSet):
     """The agents as models."""
 
+    queryset = Agent.objects.all()
+    subject = "agent"
     allows_bound_keys = True
     schema = None
     content_negotiation_class = IgnoreAccept
 
-    @operation(
-        Action.LIST,
-        "agents",
-        permission="orchestrator.view_agent",
-        query=None,
-    )
-    def get(self, request: Request) -> Response:
+    @views.operation(Action.LIST, query=None)
+    def list(self, request: Request) -> Response:
         """List the caller's active agents."""
         agents = self.caller.agents().filter(is_active=True).order_by("name")
         return Response({"object": "list", "data": [_model(agent) for agent in agents]})
 
-
-class ModelView(ModelsView):
-    """One agent as a model."""
-
-    @operation(
-        Action.VIEW,
-        "agent",
-        permission="orchestrator.view_agent",
-        query=None,
-    )
-    def get(self, request: Request, model: str) -> Response:  # type: ignore[override]
+    @views.operation(Action.VIEW, query=None)
+    def retrieve(self, request: Request, model: str) -> Response:
         """Return an active agent."""
         agent = self.caller.agent(model, active=True)
         self.log(agent)
@@ -346,4 +308,4 @@ def unknown(request: HttpRequest) -> HttpResponse:
         "/v1/chat/completions, GET /v1/models and GET /v1/models/{model}: let your client ask for "
         "chat completions."
     )
-    return problem_response(request, Problem.of_status(404, detail))
+    return problems.problem_response(request, problems.Problem.of_status(404, detail))

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from konstruct.api.http.views import ApiView
+from konstruct.api.http.views import ApiViewSet
 from konstruct.orchestrator.handoff.escalations import last_user_message
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Escalation, LanguageModel
@@ -521,8 +521,6 @@ def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URL
 
 def _methods(pattern: URLPattern) -> list[str]:
     view = getattr(pattern.callback, "cls", None)
-    if view is None or not issubclass(view, ApiView):
+    if view is None or not issubclass(view, ApiViewSet):
         return []  # it answers all callers alike, and reads no tenant
-    actions = getattr(pattern.callback, "actions", None)
-    names = view.handler_names() if actions is None else actions
-    return [name.upper() for name in names if name != "head"]
+    return [name.upper() for name in pattern.callback.actions if name != "head"]

@@ -410,7 +410,7 @@ class Comparison(TypedDict):
     both: list[dict[str, Any]]
     """Candidates of both runs, as the first has them."""
     only_first: list[dict[str, Any]]
-    """Candidates of this run alone."""
+    """Only of this run."""
     only_second: list[dict[str, Any]]
     """Candidates of the other run alone."""
     changed: list[list[dict[str, Any]]]
@@ -429,12 +429,12 @@ class Compiled(TypedDict):
     token_usage: TokenUsage
     model_tier: str
     budget: int
-    """Token limit of the whole prompt."""
+    """Token limit of a prompt."""
     left_out: LeftOut
     sources: list[Source]
     """The source of each item of the context, in order."""
     prompt: list[ChatMessage]
-    """The messages for a chat model."""
+    """For a chat model."""
 
 
 class Conversation(TypedDict):
@@ -456,7 +456,7 @@ class Conversation(TypedDict):
     first_at: str
     """Time of the first message."""
     last_at: str
-    """The time of the last message."""
+    """Time of the last message."""
     last_role: Literal["user", "assistant"]
     """Role of the author of the latest message."""
     last_content: str
@@ -546,7 +546,7 @@ class DryReply(TypedDict):
     """Name of the agent that answers."""
     agent_id: str
     steps: list[str]
-    """The decision and its reason."""
+    """Decision and reason."""
     problem: str
     """Why the language model gave no usable answer. Empty: there was no problem."""
     asked_at: str
@@ -554,7 +554,7 @@ class DryReply(TypedDict):
     answered_at: str
     """When the reply was there."""
     recall: DryTrace | None
-    """null: no language model is called."""
+    """null: no model call."""
 
 
 class DryRun(TypedDict):
@@ -611,11 +611,11 @@ class Erasure(TypedDict):
     """The conversation that is erased, or that has the erased message. Null: the user is
     erased."""
     message_id: NotRequired[str | None]
-    """The one message that is erased."""
+    """The message."""
     all_replies: NotRequired[bool]
     """All replies to others that were written with the user's words are erased."""
     reply_ids: list[str]
-    """The further replies that are erased."""
+    """Further replies."""
     reason: str
     requested_by: str
     created_at: str
@@ -734,7 +734,7 @@ class EventData(TypedDict):
     message_id: NotRequired[str]
     """The message with the answer, of `escalation.answered`."""
     quota: NotRequired[str]
-    """The name of the quota, of `quota.reached`."""
+    """The quota, of `quota.reached`."""
 
 
 class Events(TypedDict):
@@ -796,7 +796,7 @@ class Export(TypedDict):
     user_id: str
     """The user."""
     user_ids: list[str]
-    """All ids of the person."""
+    """Ids of the person."""
     exported_at: str
     """When it was exported."""
     messages: list[dict[str, Any]]
@@ -819,7 +819,7 @@ class Extraction(TypedDict):
     """queued: messages wait, or are waited for; failed: no further attempt is made; processed:
     no message waits."""
     last_number: int
-    """`number` of the last message that was processed. 0: none yet."""
+    """`number` of the last processed message, or 0."""
     processed_at: str | None
     """When the last run ended."""
     attempts: int
@@ -930,11 +930,11 @@ class Fact(TypedDict):
     """A fact, or an earlier version."""
 
     memory_id: str
-    """The fact's id; it never changes."""
+    """Id of the fact; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """The agent that can use it; null: all agents."""
+    """The agent that can use it; null: all."""
     agent_id: str | None
     """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
@@ -1037,11 +1037,11 @@ class FactInFull(TypedDict):
     """A fact, or an earlier version, with its evidence."""
 
     memory_id: str
-    """The fact's id; it never changes."""
+    """Id of the fact; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """The agent that can use it; null: all agents."""
+    """The agent that can use it; null: all."""
     agent_id: str | None
     """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
@@ -1122,11 +1122,11 @@ class FoundFact(TypedDict):
     """A fact found by a search."""
 
     memory_id: str
-    """The fact's id; it never changes."""
+    """Id of the fact; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """The agent that can use it; null: all agents."""
+    """The agent that can use it; null: all."""
     agent_id: str | None
     """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
@@ -1375,9 +1375,9 @@ class LeftOut(TypedDict):
     """The numbers of turns and memories that did not fit."""
 
     messages: int
-    """Turns of the session, the oldest."""
+    """The oldest turns."""
     memories: int
-    """Memories, the least relevant."""
+    """The least relevant."""
     task: list[str]
     """Parts of the task that were cut or left out: `description`, and names of its fields."""
 
@@ -1391,7 +1391,7 @@ class LineError(TypedDict):
 
 
 class LineResult(TypedDict):
-    """The result for one message."""
+    """The result for one message. An invalid one has no ids and no time."""
 
     index: int
     """Its index in the request, from 0."""
@@ -1399,17 +1399,12 @@ class LineResult(TypedDict):
     """created; exists: a message with this external_id was imported before and is unchanged;
     invalid: see error."""
     external_id: str | None
-    """The id that was sent, or the computed one."""
+    """As it was sent, or computed."""
     message_id: str | None
-    """Null if it is invalid."""
     agent_id: str | None
-    """Null if it is invalid."""
     user_id: str | None
-    """Null if it is invalid."""
     thread_id: str | None
-    """Null if it is invalid."""
     created_at: str | None
-    """The time of the message. Null if it is invalid."""
     error: str
     """Why it is invalid; empty if it is valid."""
     errors: list[LineError]
@@ -1435,7 +1430,7 @@ class Memory(TypedDict):
     metadata: NotRequired[dict[str, Any]]
     """As it was sent with the message, or empty."""
     score: float
-    """The score of the ranking; comparable within this response only."""
+    """Ranking score, comparable in this response only."""
     probability: float
     """Calibrated probability that it is relevant."""
     gate_value: NotRequired[float]
@@ -1488,7 +1483,7 @@ class Message(TypedDict):
     """The person or program that must act while the message is held; else null. The message is
     answered afterwards: poll `url`."""
     answered_by: str
-    """The name of the agent or person that answered; empty until then."""
+    """Name of the agent or person that answered."""
     answered_by_id: str | None
     """The agent that answered; not `agent_id` if the thread was handed over. Null: a person,
     or a reply that is older than this field."""
@@ -1516,7 +1511,7 @@ class ModelUsageRow(TypedDict):
     purpose: str
     """Purpose of the calls, such as extraction."""
     language_model: str
-    """Name of the tenant's language model. Empty: the deployment's."""
+    """The tenant's model. Empty: the deployment's."""
     model: str
     """Name of the model for its server."""
     calls: int
@@ -1524,7 +1519,7 @@ class ModelUsageRow(TypedDict):
     failed: int
     """Calls that failed."""
     unknown: int
-    """Calls without an outcome, because their process ended."""
+    """Calls without an outcome: their process ended."""
     prompt_tokens: int
     """Tokens sent."""
     completion_tokens: int
@@ -1625,7 +1620,7 @@ class OpenEscalation(TypedDict):
     opened_at: str
     """When it was opened."""
     url: str
-    """The escalation, which can be answered and resolved."""
+    """The escalation, to be answered and resolved."""
 
 
 class Profile(TypedDict):
@@ -1690,11 +1685,11 @@ class Quota(TypedDict):
         "messages", "memories", "storage_bytes", "tokens", "cost", "api_keys", "requests_per_second"
     ]
     used: float | None
-    """The usage. null: not measured, or not yet."""
+    """null: not measured, or not yet."""
     soft_limit: float | None
-    """The team is warned at this usage. null: never."""
+    """Warns the team. null: never."""
     hard_limit: float | None
-    """Usage beyond it is refused. null: unlimited."""
+    """More is refused. null: none."""
     resets_at: str | None
     """When the usage is reset. null: never, or each second."""
 
@@ -1712,7 +1707,7 @@ class RecallEvent(TypedDict):
     message_id: str | None
     """The message that was answered."""
     reply_id: str | None
-    """The reply that was written with these memories."""
+    """The reply with these memories."""
     query: str
     """The query."""
     abstained: bool
@@ -1725,7 +1720,7 @@ class RecallEvent(TypedDict):
     hit_count: int
     """Number of memories found."""
     cut_count: int
-    """Number of the best memories that were left out."""
+    """Number of the best memories left out."""
     injected_count: int
     """Number of memories in the prompt."""
 
@@ -1743,7 +1738,7 @@ class RecallEventInFull(TypedDict):
     message_id: str | None
     """The message that was answered."""
     reply_id: str | None
-    """The reply that was written with these memories."""
+    """The reply with these memories."""
     query: str
     """The query."""
     abstained: bool
@@ -1843,7 +1838,7 @@ class SearchedMessage(TypedDict):
     role: str
     """user or assistant."""
     name: str
-    """The speaker's display name, or empty."""
+    """Display name, or empty."""
     content: str
     created_at: str
     score: float
@@ -1911,11 +1906,11 @@ class StoredFact(TypedDict):
     """A stored fact, and similar facts that existed before."""
 
     memory_id: str
-    """The fact's id; it never changes."""
+    """Id of the fact; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """The agent that can use it; null: all agents."""
+    """The agent that can use it; null: all."""
     agent_id: str | None
     """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
@@ -2001,7 +1996,7 @@ class TimelineEntry(TypedDict):
     ]
     """The kind of event."""
     action: str
-    """The event, such as the role of a message, `recalled`, or `resolved`."""
+    """Such as the role of a message, or `resolved`."""
     agent_id: str | None
     """The agent; null if it concerns no agent or all of them."""
     user_id: str
@@ -2009,7 +2004,7 @@ class TimelineEntry(TypedDict):
     subject_id: str | None
     """Id of the message, fact, escalation … that it is about."""
     text: str
-    """Text of the message, question or fact, up to 300 characters."""
+    """Its text, up to 300 characters."""
     by: str
     """Name of the author, or empty."""
     note: str
@@ -2032,7 +2027,7 @@ class ToolCall(TypedDict):
     id: str
     url: str
     state: Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
-    """The state of the call."""
+    """State of the call."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -2085,7 +2080,7 @@ class Turn(TypedDict):
     created_at: str
     """Time of the message; for imported turns, the original time."""
     indexed: bool
-    """Whether recall and search can find it."""
+    """Whether recall can find it."""
     in_reply_to: str | None
     """The message that it answers."""
     external_id: NotRequired[str | None]
@@ -2107,13 +2102,13 @@ class Usage(TypedDict):
     pending_embeddings: int
     """Messages not yet searchable."""
     failed_embeddings: int
-    """Of these, messages that failed before and are retried."""
+    """Of these, those that are retried."""
     pending_replies: int
     """Messages not yet answered."""
     failed_replies: int
     """Messages whose reply has failed."""
     quotas: NotRequired[list[Quota]]
-    """Limits of the tenant; not for bound keys."""
+    """Not for bound keys."""
     not_exact: NotRequired[list[str]]
     """The counts above 100,000, if there are any: they are estimates, or for a bound key the
     least that there are."""
@@ -2125,7 +2120,7 @@ class UsageByDay(TypedDict):
     days: list[UsageOfDay]
     """Oldest first."""
     is_complete: bool
-    """false: older days are still being counted. Ask again."""
+    """false: days are still being counted."""
 
 
 class UsageOfDay(TypedDict):
@@ -2140,7 +2135,7 @@ class UsageOfDay(TypedDict):
     from_facts: int
     """Replies with facts in their prompt."""
     from_memories: int
-    """Replies with recalled messages, and without facts."""
+    """Replies with memories and no facts."""
     from_turns: int
     """Replies with recent turns alone."""
     from_nothing: int
@@ -2171,7 +2166,7 @@ class User(TypedDict):
     names: list[str]
     """Names in their messages, newest first, at most 20."""
     messages: int
-    """Turns of all their conversations with all agents."""
+    """Turns of their conversations with all agents."""
     facts: int
     """Valid facts about them."""
     first_at: str | None
@@ -2291,7 +2286,7 @@ class WindowTurn(TypedDict):
     """A turn in the window."""
 
     message_id: str | None
-    """Null for a turn that is not in the transcript."""
+    """Null: not in the transcript."""
     role: Literal["user", "assistant"]
     name: str
     """The speaker's display name, or empty."""

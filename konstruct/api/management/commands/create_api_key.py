@@ -1,7 +1,7 @@
 """manage.py create_api_key: a key for a program, printed once."""
 
 from argparse import ArgumentParser
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -9,11 +9,9 @@ from django.utils import timezone
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import DEFAULT_SCOPES, KeyScope
 from konstruct.orchestrator.agents import find_agent
-from tenants import transaction
+from tenants import context, transaction
+from tenants.audit import changes, models
 from tenants.audit.access_log import record_command
-from tenants.audit.changes import row_state
-from tenants.audit.models import Action
-from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 MAX_DAYS = 36_500
@@ -39,8 +37,10 @@ class Command(KonstructCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
-        agent_id = None
-        with tenant_scope(tenant.id), transaction.atomic():
+        agent_id, days = None, options["days"]
+        if days is not None and not 1 <= days <= MAX_DAYS:
+            raise UsageError(f"--days: give a whole number of days from 1 to {MAX_DAYS:,}")
+        with context.tenant_scope(tenant.id), transaction.atomic():
             if options["agent"] is not None:
                 agent_id = find_agent(options["agent"]).id
             key, text = issue_key(
@@ -49,15 +49,7 @@ class Command(KonstructCommand):
                 scopes=options["scope"] or DEFAULT_SCOPES,
                 agent_id=agent_id,
                 user_id=options["user"],
-                expires_at=_expiry(options["days"]),
+                expires_at=days and timezone.now() + timedelta(days=days),
             )
-            record_command(self.name, Action.CREATE, key, after=row_state(key))
+            record_command(self.name, models.Action.CREATE, key, after=changes.row_state(key))
         self.stdout.write(str(text))
-
-
-def _expiry(days: int | None) -> datetime | None:
-    if days is None:
-        return None
-    if not 1 <= days <= MAX_DAYS:
-        raise UsageError(f"--days: give a whole number of days from 1 to {MAX_DAYS:,}")
-    return timezone.now() + timedelta(days=days)

@@ -4,34 +4,17 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    BoundedListField,
-    ChannelIdField,
-    OptionalTextField,
-    RowSerializer,
-    StrictCharField,
-    StrictFloatField,
-    StrictModelSerializer,
-    StrictSerializer,
-)
-from konstruct.api.http.filters import Filter, FilterSet, FlagField
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.schema import ETAG, IF_MATCH, LOCATION
-from konstruct.api.http.views import ApiViewSet, etag_response, operation, require_match
+from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.models import KeyScope
+from konstruct.orchestrator import exceptions, models, tool_catalog
 from konstruct.orchestrator.agents import create_agent, find_agent, restore_agent, update_agent
-from konstruct.orchestrator.exceptions import AgentNotFound
-from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.orchestrator.models.agents import FactReview
-from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MAX_WEIGHT, WEIGHT_NAMES
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -65,16 +48,16 @@ LIMITS = {
 
 
 def _help(name: str) -> str:
-    return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
+    return str(models.Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
 
 
-class RecallWeightsSerializer(StrictSerializer):
+class RecallWeightsSerializer(bodies.StrictSerializer):
     """Weights of the ranking that differ from the measured ones."""
 
     def get_fields(self) -> dict[str, serializers.Field]:
         """One for each weight that there is."""
         return {
-            name: StrictFloatField(required=False, min_value=0, max_value=MAX_WEIGHT)
+            name: bodies.StrictFloatField(required=False, min_value=0, max_value=MAX_WEIGHT)
             for name in WEIGHT_NAMES
         }
 
@@ -82,41 +65,41 @@ class RecallWeightsSerializer(StrictSerializer):
 def _agent_id(name_or_id: str) -> UUID:
     try:
         return find_agent(name_or_id).id
-    except AgentNotFound as error:
+    except exceptions.AgentNotFound as error:
         raise serializers.ValidationError(str(error)) from error
 
 
 def _phrases(field: Any, name: str) -> Any:
-    phrase = StrictCharField(max_length=200, validators=[NOT_BLANK])
+    phrase = bodies.StrictCharField(max_length=200, validators=[bodies.NOT_BLANK])
     return field(required=False, help_text=_help(name), child=phrase, max_length=MAX_RULES)
 
 
-class AgentFields(StrictModelSerializer):
+class AgentFields(bodies.StrictModelSerializer):
     """The fields of a new agent."""
 
-    name = ChannelIdField(max_length=120, help_text=_help("name"))
+    name = bodies.ChannelIdField(max_length=120, help_text=_help("name"))
     recall_weights = RecallWeightsSerializer(required=False, help_text=_help("recall_weights"))
-    tools = BoundedListField(
-        child=serializers.ChoiceField(choices=sorted(TOOLS)),
+    tools = bodies.BoundedListField(
+        child=serializers.ChoiceField(choices=sorted(tool_catalog.TOOLS)),
         required=False,
         max_length=MAX_RULES,
         help_text=_help("tools"),
     )
-    language_models = BoundedListField(
-        child=StrictCharField(max_length=120),
+    language_models = bodies.BoundedListField(
+        child=bodies.StrictCharField(max_length=120),
         required=False,
         max_length=MAX_RULES,
         help_text=_help("language_models"),
     )
-    escalate_on = _phrases(BoundedListField, "escalate_on")
+    escalate_on = _phrases(bodies.BoundedListField, "escalate_on")
     hands_to = serializers.ListField(
-        child=ChannelIdField(),
+        child=bodies.ChannelIdField(),
         required=False,
         max_length=MAX_RULES,
         help_text=f"{_help('hands_to')} Names or ids.",
     )
     hand_over_on = serializers.DictField(
-        child=ChannelIdField(),
+        child=bodies.ChannelIdField(),
         required=False,
         help_text=f"{_help('hand_over_on')} A name is accepted too.",
     )
@@ -128,7 +111,7 @@ class AgentFields(StrictModelSerializer):
     )
 
     class Meta:
-        model = Agent
+        model = models.Agent
         fields = SETTINGS
         validators: ClassVar[list[Any]] = []  # `update_agent` checks the constraints
         extra_kwargs: ClassVar = {
@@ -155,7 +138,7 @@ class AgentChanges(AgentFields):
     """The fields of an agent to change. Omitted fields are unchanged."""
 
     min_fields = 1
-    name = ChannelIdField(required=False, max_length=120, help_text=_help("name"))
+    name = bodies.ChannelIdField(required=False, max_length=120, help_text=_help("name"))
 
 
 class AgentSerializer(serializers.ModelSerializer):
@@ -174,35 +157,37 @@ class AgentSerializer(serializers.ModelSerializer):
     )
 
     class Meta:
-        model = Agent
+        model = models.Agent
         fields = ["id", "url", *SETTINGS, "created_at"]
 
-    def get_url(self, agent: Agent) -> str:
+    def get_url(self, agent: models.Agent) -> str:
         """Return the URL of the agent."""
         return str(reverse("agent-detail", args=[agent.pk], request=self.context["request"]))
 
 
-class AgentFilter(FilterSet):
+class AgentFilter(filters.FilterSet):
     """Filters of the list of agents."""
 
-    is_active = Filter(FlagField, "Only active, or only inactive ones.", choices=["true", "false"])
+    is_active = filters.Filter(
+        filters.FlagField, "Only active, or only inactive ones.", choices=["true", "false"]
+    )
 
 
-class AgentViewSet(ListModelMixin, ApiViewSet):
+class AgentViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """The tenant's agents. Bound keys have no access: an end user's must not read the prompts."""
 
-    queryset = Agent.objects.all()
+    queryset = models.Agent.objects.all()
     serializer_class = AgentSerializer
     filterset_class = AgentFilter
     ordering = ("name",)
     ordering_fields = ("name", "created_at")
     subject = "agent"
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=AgentFields,
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY, ETAG, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.ETAG, schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create an agent."""
@@ -211,29 +196,33 @@ class AgentViewSet(ListModelMixin, ApiViewSet):
             author = self.caller.author
             return create_agent(tenant_id=required_tenant_id(), author=author, **self.fields).id
 
-        agent_id, is_new = create_once(request, create)
-        return self.created(Agent.objects.get(pk=agent_id), is_new=is_new, with_etag=True)
+        return self.create_once(create, with_etag=True)
 
-    @operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), headers=[ETAG])
+    @views.operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), headers=[schema.ETAG])
     def retrieve(self, request: Request, agent_id: UUID) -> Response:
         """Get an agent."""
-        return etag_response(request, self.document(self.get_object()))
+        return views.etag_response(request, self.document(self.get_object()))
 
-    @operation(Action.EDIT, body=AgentChanges, errors=(402, 409, 422), headers=[IF_MATCH, ETAG])
+    @views.operation(
+        Action.EDIT,
+        body=AgentChanges,
+        errors=(402, 409, 422),
+        headers=[schema.IF_MATCH, schema.ETAG],
+    )
     def partial_update(self, request: Request, agent_id: UUID) -> Response:
         """Change an agent.
 
         Changes only the given fields. An agent cannot be deleted, because its memory would have no
         owner. Deactivate it with `is_active: false`.
         """
-        agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
-        require_match(request, self.document(agent))
+        agent = get_object_or_404(models.Agent.objects.select_for_update(), pk=agent_id)
+        views.require_match(request, self.document(agent))
         before = row_state(agent)
         update_agent(agent, author=self.caller.author, **self.fields)
         return self.changed(agent, before, with_etag=True)
 
 
-class AgentVersionSerializer(RowSerializer):
+class AgentVersionSerializer(bodies.RowSerializer):
     """The settings of an agent after a change."""
 
     settings = serializers.DictField(
@@ -242,30 +231,30 @@ class AgentVersionSerializer(RowSerializer):
     )
 
     class Meta:
-        model = AgentVersion
+        model = models.AgentVersion
         fields = [
             *("number", "settings", "changed", "restores", "note", "author", "author_name"),
             "created_at",
         ]
 
 
-class RestorationSerializer(StrictSerializer):
+class RestorationSerializer(bodies.StrictSerializer):
     """The note on a restored version."""
 
-    note = OptionalTextField(help_text="The author's note on the change.")
+    note = bodies.OptionalTextField(help_text="The author's note on the change.")
 
 
-class AgentVersionViewSet(ApiViewSet):
+class AgentVersionViewSet(views.ApiViewSet):
     """The versions of an agent. Bound keys have no access."""
 
-    queryset = AgentVersion.objects.all()
+    queryset = models.AgentVersion.objects.all()
     serializer_class = AgentVersionSerializer
     ordering = ("-number",)
     subject = "agent version"
     lookup_url_kwarg = "number"
     lookup_value_converter = "int"
 
-    @operation(
+    @views.operation(
         Action.LIST,
         "versions of an agent",
         permission="orchestrator.view_agent",
@@ -277,18 +266,18 @@ class AgentVersionViewSet(ApiViewSet):
         author and the changed fields. An agent without changes since versions were introduced has
         none.
         """
-        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
-        return self.page(AgentVersion.objects.filter(agent_id=agent.pk))
+        agent = get_object_or_404(models.Agent.objects.only("pk"), pk=agent_id)
+        return self.page(models.AgentVersion.objects.filter(agent_id=agent.pk))
 
     @action(detail=True, methods=["post"], url_path="restore")
-    @operation(
+    @views.operation(
         Action.EDIT,
         "agent",
         permission="orchestrator.change_agent",
         body=RestorationSerializer,
         returns=AgentSerializer,
         errors=(402, 409, 422),
-        headers=[ETAG],
+        headers=[schema.ETAG],
     )
     def restore_agent(self, request: Request, agent_id: UUID, number: int) -> Response:
         """Restore a version of an agent.
@@ -296,8 +285,8 @@ class AgentVersionViewSet(ApiViewSet):
         Applies the settings of the version to the agent, and creates a new version. Settings that
         did not exist at the time of the version are unchanged.
         """
-        agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
+        agent = get_object_or_404(models.Agent.objects.select_for_update(), pk=agent_id)
         before = row_state(agent)
         restore_agent(agent, number, author=self.caller.author, note=self.fields.get("note", ""))
-        agent = Agent.objects.get(pk=agent_id)
+        agent = models.Agent.objects.get(pk=agent_id)
         return self.changed(agent, before, AgentSerializer, with_etag=True, restored=number)

@@ -4,31 +4,16 @@ from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
-from konstruct.api.http.filters import Filter, TimeRangeFilter
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
-from konstruct.orchestrator import usage
-from konstruct.orchestrator.agents import QUESTIONS, draft_of, settings_of
-from konstruct.orchestrator.dry_runs import (
-    MAX_QUESTIONS,
-    MAX_VERSIONS,
-    dry_run,
-    enqueue_questions,
-    save_question,
-    version_of,
-)
-from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator import agents, dry_runs, models, usage
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -54,18 +39,16 @@ class DraftFields(AgentFields):
         return {name: field for name, field in fields.items() if name in DRAFT_FIELDS}
 
 
-class NewDryRunSerializer(StrictSerializer):
+class NewDryRunSerializer(bodies.StrictSerializer):
     """A message to an agent."""
 
-    content = TextField(help_text="The message.")
-    user_id = ChannelIdField(
+    content = bodies.TextField(help_text="The message.")
+    user_id = bodies.ChannelIdField(
         required=False,
         allow_null=True,
         help_text="The user who writes. Default: a user without memories.",
     )
-    draft = DraftFields(
-        required=False, help_text="Settings of a draft, which gets the same message."
-    )
+    draft = DraftFields(required=False, help_text="Settings of a draft; it gets the same message.")
 
 
 class DryTraceSerializer(RecallTraceSerializer):
@@ -83,17 +66,13 @@ class DryReplySerializer(serializers.Serializer):
     reply = serializers.CharField(help_text="The reply. Empty: no reply, or none yet.")
     agent = serializers.CharField(source="agent.name", help_text="Name of the agent that answers.")
     agent_id = serializers.UUIDField(source="agent.pk")
-    steps = serializers.ListField(
-        child=serializers.CharField(), help_text="The decision and its reason."
-    )
+    steps = serializers.ListField(child=serializers.CharField(), help_text="Decision and reason.")
     problem = serializers.CharField(
         help_text="Why the language model gave no usable answer. Empty: there was no problem."
     )
     asked_at = serializers.DateTimeField(help_text="When the message was sent.")
     answered_at = serializers.DateTimeField(help_text="When the reply was there.")
-    recall = DryTraceSerializer(
-        source="trace", allow_null=True, help_text="null: no language model is called."
-    )
+    recall = DryTraceSerializer(source="trace", allow_null=True, help_text="null: no model call.")
 
 
 class DryRunSerializer(serializers.Serializer):
@@ -111,12 +90,12 @@ class DryRunSerializer(serializers.Serializer):
     )
 
 
-class DryRunViewSet(ApiViewSet):
+class DryRunViewSet(views.ApiViewSet):
     """Dry runs of an agent. Bound keys have no access: a dry run shows prompts."""
 
     subject = "agent"
 
-    @operation(
+    @views.operation(
         Action.TRY,
         permission=TRY,
         body=NewDryRunSerializer,
@@ -135,30 +114,30 @@ class DryRunViewSet(ApiViewSet):
         model has answered; the agent and the draft may each take as long as a reply. If there is no
         answer, `problem` has the reason.
         """
-        agent = get_object_or_404(Agent, pk=agent_id)
+        agent = get_object_or_404(models.Agent, pk=agent_id)
         content, user_id = self.fields["content"], self.fields.get("user_id")
         if user_id is not None:
             self.caller.user(user_id)
-        draft = draft_of(agent, **self.fields["draft"]) if "draft" in self.fields else agent
-        live_settings, draft_settings = settings_of(agent), settings_of(draft)
+        draft = agents.draft_of(agent, **self.fields["draft"]) if "draft" in self.fields else agent
+        live_settings, draft_settings = agents.settings_of(agent), agents.settings_of(draft)
         changes = [name for name in live_settings if draft_settings[name] != live_settings[name]]
         usage.require_room(usage.MODEL_CALL_QUOTAS)
         self.log(agent)
-        live = dry_run(agent, content, user_id=user_id)
+        live = dry_runs.dry_run(agent, content, user_id=user_id)
         document = {
             "user_id": user_id,
             "changes": changes,
             "live": live,
-            "draft": dry_run(draft, content, user_id=user_id) if changes else None,
+            "draft": dry_runs.dry_run(draft, content, user_id=user_id) if changes else None,
         }
         return Response(DryRunSerializer(document).data)
 
 
-class NewQuestionSerializer(StrictSerializer):
+class NewQuestionSerializer(bodies.StrictSerializer):
     """A question to save."""
 
-    content = TextField(help_text="The message.")
-    user_id = ChannelIdField(
+    content = bodies.TextField(help_text="The message.")
+    user_id = bodies.ChannelIdField(
         required=False,
         allow_null=True,
         help_text="The user who asks. null: a user without memories.",
@@ -171,10 +150,10 @@ class SavedQuestionSerializer(serializers.ModelSerializer):
     url = serializers.SerializerMethodField(help_text="Where it is.")
 
     class Meta:
-        model = SavedQuestion
+        model = models.SavedQuestion
         fields = ["id", "url", "agent_id", "content", "user_id", "created_at"]
 
-    def get_url(self, question: SavedQuestion) -> str:
+    def get_url(self, question: models.SavedQuestion) -> str:
         """Return the URL of the question."""
         arguments = [question.agent_id, question.pk]
         return str(reverse("question-detail", args=arguments, request=self.context["request"]))
@@ -186,7 +165,7 @@ class QuestionAnswerSerializer(serializers.ModelSerializer):
     question_id = serializers.UUIDField()
 
     class Meta:
-        model = QuestionAnswer
+        model = models.QuestionAnswer
         fields = [
             *("id", "question_id", "version", "user_id", "content", "steps", "problem"),
             *("source_count", "message_ids", "created_at"),
@@ -208,11 +187,11 @@ class QuestionRunSerializer(serializers.Serializer):
     last_error = serializers.CharField(help_text="Why the last attempt failed.")
 
 
-class AnswerFilter(TimeRangeFilter):
+class AnswerFilter(filters.TimeRangeFilter):
     """Filters of the list of answers."""
 
-    question_id = Filter(serializers.UUIDField, "Only answers to this question.")
-    version = Filter(
+    question_id = filters.Filter(serializers.UUIDField, "Only answers to this question.")
+    version = filters.Filter(
         serializers.IntegerField,
         "Only answers of the version with this number.",
         min_value=0,
@@ -220,10 +199,10 @@ class AnswerFilter(TimeRangeFilter):
     )
 
 
-class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class QuestionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """The saved questions of an agent, the newest first. Bound keys have no access."""
 
-    queryset = SavedQuestion.objects.all()
+    queryset = models.SavedQuestion.objects.all()
     serializer_class = SavedQuestionSerializer
     subject = "saved question"
     lookup_url_kwarg = "question_id"
@@ -234,37 +213,36 @@ class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         agent_id = self.kwargs["agent_id"] if self.detail else self.agent().pk
         return super().get_queryset().filter(agent_id=agent_id)
 
-    def agent(self) -> Agent:
+    def agent(self) -> models.Agent:
         """Return the agent in the address. Raises Http404."""
-        return get_object_or_404(Agent.objects.only("pk"), pk=self.kwargs["agent_id"])
+        return get_object_or_404(models.Agent.objects.only("pk"), pk=self.kwargs["agent_id"])
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=NewQuestionSerializer,
         id="save_question",
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
-        description="A worker asks the agent this question now and after each change, in dry "
-        "runs. An agent"
-        f" has at most {MAX_QUESTIONS} saved questions: one more is a 409 `too-many-questions`. A"
-        " question that names a person is erased with the person.",
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request, agent_id: UUID) -> Response:
-        """Save a question to an agent."""
-        agent = get_object_or_404(Agent, pk=agent_id)
+        """Save a question to an agent.
+
+        A worker asks the agent this question now and after each change, in dry runs. An agent has
+        at most 20 saved questions: one more is a 409 `too-many-questions`. A question that names a
+        person is erased with the person.
+        """
+        agent = get_object_or_404(models.Agent, pk=agent_id)
         if (user_id := self.fields.get("user_id")) is not None:
             self.caller.user(user_id)
 
         def create() -> UUID:
-            question_id = save_question(agent, **self.fields).pk
-            enqueue_questions(agent.pk)
+            question_id = dry_runs.save_question(agent, **self.fields).pk
+            dry_runs.enqueue_questions(agent.pk)
             return question_id
 
-        question_id, is_new = create_once(request, create)
-        question = get_object_or_404(SavedQuestion, pk=question_id)
-        return self.created(question, is_new=is_new)
+        return self.create_once(create)
 
-    @operation(Action.DELETE)
+    @views.operation(Action.DELETE)
     def destroy(self, request: Request, agent_id: UUID, question_id: UUID) -> Response:
         """Delete a saved question with its answers."""
         question = self.get_object()
@@ -273,23 +251,24 @@ class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         question.delete()
         return Response(status=204)
 
-    @action(detail=False, url_path="answers", queryset=QuestionAnswer.objects.all())
-    @operation(
+    @action(detail=False, url_path="answers", queryset=models.QuestionAnswer.objects.all())
+    @views.operation(
         Action.LIST,
         "answers to saved questions",
         filters=AnswerFilter,
         page=QuestionAnswerSerializer,
-        description="Each question has one answer of each version of the agent that was asked."
-        f" Answers of the last {MAX_VERSIONS} versions are kept. An answer is erased with its "
-        f"person"
-        " and with any message that was in its prompt.",
     )
     def list_question_answers(self, request: Request, agent_id: UUID) -> Response:
-        """List the answers to the saved questions of an agent, the newest first."""
+        """List the answers to the saved questions of an agent, the newest first.
+
+        Each question has one answer of each version of the agent that was asked. Answers of the
+        last 20 versions are kept. An answer is erased with its person and with any message that was
+        in its prompt.
+        """
         return self.page(self.filter_queryset(self.get_queryset()), QuestionAnswerSerializer)
 
     @action(detail=False, url_path="run")
-    @operation(Action.VIEW, "saved questions", returns=QuestionRunSerializer)
+    @views.operation(Action.VIEW, "saved questions", returns=QuestionRunSerializer)
     def get_question_run(self, request: Request, agent_id: UUID) -> Response:
         """Get the state of an agent's saved questions."""
         agent = self.agent()
@@ -297,7 +276,7 @@ class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         return Response(_run_of(agent))
 
     @get_question_run.mapping.post
-    @operation(Action.TRY, "saved questions", returns={202: QuestionRunSerializer})
+    @views.operation(Action.TRY, "saved questions", returns={202: QuestionRunSerializer})
     def ask_saved_questions(self, request: Request, agent_id: UUID) -> Response:
         """Ask an agent its saved questions again.
 
@@ -305,17 +284,17 @@ class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         version.
         """
         agent = self.agent()
-        enqueue_questions(agent.pk)
+        dry_runs.enqueue_questions(agent.pk)
         self.log(agent)
         return Response(_run_of(agent), status=202)
 
 
-def _run_of(agent: Agent) -> dict[str, Any]:
-    job = QUESTIONS.jobs([agent.pk]).first()
+def _run_of(agent: models.Agent) -> dict[str, Any]:
+    job = agents.QUESTIONS.jobs([agent.pk]).first()
     state = "answered" if job is None else "failed" if job.failed_at else "queued"
     document = {
         "state": state,
-        "version": version_of(agent.pk),
+        "version": dry_runs.version_of(agent.pk),
         "attempts": job.attempts if job else 0,
         "last_error": job.last_error if job else "",
     }

@@ -4,26 +4,16 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import require_scope
-from konstruct.api.http.bodies import ID_TEXT, StrictCharField, StrictModelSerializer
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import bodies, schema, views
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator.dry_runs import measure_language_model
-from konstruct.orchestrator.language_models import (
-    create_language_model,
-    delete_language_model,
-    update_language_model,
-)
-from konstruct.orchestrator.models import LanguageModel
+from konstruct.orchestrator import dry_runs, language_models, models
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -33,13 +23,15 @@ _SETTINGS = [
 ]
 
 
-class LanguageModelFields(StrictModelSerializer):
+class LanguageModelFields(bodies.StrictModelSerializer):
     """The fields of a language model."""
 
-    name = StrictCharField(
-        max_length=120, validators=[ID_TEXT], help_text="The name by which agents refer to it."
+    name = bodies.StrictCharField(
+        max_length=120,
+        validators=[bodies.ID_TEXT],
+        help_text="The name by which agents refer to it.",
     )
-    key = StrictCharField(
+    key = bodies.StrictCharField(
         required=False,
         allow_blank=True,
         max_length=2000,
@@ -47,7 +39,7 @@ class LanguageModelFields(StrictModelSerializer):
     )
 
     class Meta:
-        model = LanguageModel
+        model = models.LanguageModel
         fields = [*_SETTINGS, "key"]
         validators: ClassVar[list[Any]] = []  # the service checks the constraints
 
@@ -56,10 +48,10 @@ class LanguageModelChanges(LanguageModelFields):
     """The fields of a language model to change. Omitted fields are unchanged."""
 
     min_fields = 1
-    name = StrictCharField(
+    name = bodies.StrictCharField(
         required=False,
         max_length=120,
-        validators=[ID_TEXT],
+        validators=[bodies.ID_TEXT],
         help_text="The name by which agents refer to it.",
     )
 
@@ -71,15 +63,15 @@ class LanguageModelSerializer(serializers.ModelSerializer):
     has_key = serializers.SerializerMethodField(help_text="Whether it has a key.")
 
     class Meta:
-        model = LanguageModel
+        model = models.LanguageModel
         fields = ["id", "url", *_SETTINGS, "has_key", "created_at"]
 
-    def get_url(self, model: LanguageModel) -> str:
+    def get_url(self, model: models.LanguageModel) -> str:
         """Return the URL of the model."""
         name = "language-model-detail"
         return str(reverse(name, args=[model.pk], request=self.context["request"]))
 
-    def get_has_key(self, model: LanguageModel) -> bool:
+    def get_has_key(self, model: models.LanguageModel) -> bool:
         """Return whether there is a key."""
         return bool(model.secret_key)
 
@@ -101,22 +93,22 @@ class LanguageModelTestSerializer(serializers.Serializer):
     )
 
 
-class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Language models of the tenant. Bound keys have no access.
 
     Changes need the scopes `read` and `write`: models get what users have said.
     """
 
-    queryset = LanguageModel.objects.all()
+    queryset = models.LanguageModel.objects.all()
     serializer_class = LanguageModelSerializer
     ordering = ("name",)
     subject = "language model"
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=LanguageModelFields,
         errors=(409, 422),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create a language model or a reranker.
@@ -125,10 +117,9 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         the deployment's. The next one is called if one fails.
         """
         self._require_read()
-        model_id, is_new = create_once(request, lambda: create_language_model(**self.fields).pk)
-        return self.created(LanguageModel.objects.get(pk=model_id), is_new=is_new)
+        return self.create_once(lambda: language_models.create_language_model(**self.fields).pk)
 
-    @operation(Action.EDIT, body=LanguageModelChanges, errors=(409, 422))
+    @views.operation(Action.EDIT, body=LanguageModelChanges, errors=(409, 422))
     def partial_update(self, request: Request, language_model_id: UUID) -> Response:
         """Change a language model.
 
@@ -136,22 +127,22 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         it.
         """
         self._require_read()
-        rows = LanguageModel.objects.select_for_update()
+        rows = models.LanguageModel.objects.select_for_update()
         model = get_object_or_404(rows, pk=language_model_id)
         before = row_state(model)
-        return self.changed(update_language_model(model, **self.fields), before)
+        return self.changed(language_models.update_language_model(model, **self.fields), before)
 
-    @operation(Action.DELETE, errors=(409,), returns={204: None})
+    @views.operation(Action.DELETE, errors=(409,), returns={204: None})
     def destroy(self, request: Request, language_model_id: UUID) -> Response:
         """Delete a language model that no agent uses."""
-        rows = LanguageModel.objects.select_for_update()
+        rows = models.LanguageModel.objects.select_for_update()
         model = get_object_or_404(rows, pk=language_model_id)
         self.log(model, before=row_state(model))
-        delete_language_model(model)
+        language_models.delete_language_model(model)
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="test")
-    @operation(
+    @views.operation(
         Action.TRY,
         id="test_language_model",
         own_transaction=True,
@@ -164,7 +155,7 @@ class LanguageModelViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         which takes up to its timeout. Its tokens are counted.
         """
         model = self.get_object()
-        return Response(LanguageModelTestSerializer(measure_language_model(model)).data)
+        return Response(LanguageModelTestSerializer(dry_runs.measure_language_model(model)).data)
 
     def _require_read(self) -> None:
         """Refuse an API key without the scope read."""

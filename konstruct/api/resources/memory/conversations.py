@@ -15,30 +15,19 @@ from django.db.models import (
     Value,
 )
 from django.db.models.functions import Coalesce
-from rest_framework import serializers
+from rest_framework import exceptions, mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import ValidationError
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http import bodies, filters
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import AgentNameField, ApiViewSet, operation
-from konstruct.api.resources.people.erasures import (
-    ERASE,
-    EraseSerializer,
-    ErasureSerializer,
-    erase_messages,
-)
+from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.resources.people import erasures
 from konstruct.orchestrator.usage import require_storage
 from memory.browse.threads import last_of_threads, of_conversation
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
-from memory.conversations.items import lock_conversation
-from memory.conversations.transcript import metadata_argument
-from memory.models import Conversation, Message, Role
-from memory.models.conversations import is_indexed
+from memory.conversations import items, transcript
+from memory.models import Conversation, Message, Role, conversations
 from tenants.audit.models import Action
 
 MAX_PREVIEW_CHARACTERS = 200
@@ -72,7 +61,7 @@ class ConversationSerializer(serializers.Serializer):
     """An agent's conversation with a user in one thread."""
 
     url = TranscriptUrlField(help_text="The URL of the transcript.")
-    agent = AgentNameField(help_text="The agent's name.")
+    agent = views.AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
@@ -84,9 +73,7 @@ class ConversationSerializer(serializers.Serializer):
     )
     messages = serializers.IntegerField(help_text="Number of turns, of user and agent.")
     first_at = serializers.DateTimeField(help_text="Time of the first message.")
-    last_at = serializers.DateTimeField(
-        source="created_at", help_text="The time of the last message."
-    )
+    last_at = serializers.DateTimeField(source="created_at", help_text="Time of the last message.")
     last_role = serializers.ChoiceField(
         source="role", choices=Role.choices, help_text="Role of the author of the latest message."
     )
@@ -104,7 +91,7 @@ class ConversationChanges(bodies.StrictSerializer):
         required=False, allow_blank=True, max_length=200, help_text="The title; empty: none."
     )
     metadata = bodies.CheckedObjectField(
-        check=metadata_argument,
+        check=transcript.metadata_argument,
         required=False,
         help_text="A JSON object, merged into the stored one by RFC 7396 (JSON Merge Patch); at "
         f"most {MAX_MESSAGE_METADATA_BYTES:,} bytes.",
@@ -114,7 +101,7 @@ class ConversationChanges(bodies.StrictSerializer):
 class ConversationRowSerializer(bodies.RowSerializer):
     """What programs have set of a conversation."""
 
-    agent = AgentNameField(help_text="The agent's name.")
+    agent = views.AgentNameField(help_text="The agent's name.")
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
 
     class Meta:
@@ -129,9 +116,7 @@ class TurnSerializer(serializers.ModelSerializer):
         source="in_reply_to_id", allow_null=True, help_text="The message that it answers."
     )
 
-    indexed = serializers.BooleanField(
-        source="is_indexed", help_text="Whether recall and search can find it."
-    )
+    indexed = serializers.BooleanField(source="is_indexed", help_text="Whether recall can find it.")
     metadata = serializers.SerializerMethodField(help_text="As it was sent, or empty.")
 
     def get_metadata(self, turn: Message) -> dict[str, Any]:
@@ -170,7 +155,7 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
     def of_metadata(self, rows: QuerySet[Any], name: str, value: Any) -> QuerySet[Any]:
         """Filter by values of the metadata."""
         if any(isinstance(one, Mapping) for one in value.values()):
-            raise ValidationError({"metadata": "Give values: here are no operators."})
+            raise exceptions.ValidationError({"metadata": "Give values: here are no operators."})
         found = Conversation.objects.filter(metadata__contains=value)
         return _found(rows, found, details__contains=value)
 
@@ -185,7 +170,14 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
             title=Coalesce(of_conversation("title"), Value("", TextField())),
             details=Coalesce(of_conversation("metadata"), Value({}, JSONField())),
         )
-        return _with_counts(super().filter_queryset(last))
+        # As sub-selects, which Postgres computes for the rows of the page alone.
+        same = Message.objects.filter(
+            **{name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+        ).order_by()
+        count = same.values("thread_id").annotate(count=Count("number")).values("count")
+        first = same.order_by("created_at", "number").values("created_at")[:1]
+        rows = super().filter_queryset(last)
+        return rows.annotate(messages=Subquery(count), first_at=Subquery(first))
 
 
 class TranscriptFilter(filters.MemoryOwnerFilter, filters.TimeRangeFilter, filters.MetadataFilter):
@@ -197,11 +189,11 @@ class TranscriptFilter(filters.MemoryOwnerFilter, filters.TimeRangeFilter, filte
     )
 
 
-class EraseConversationSerializer(EraseSerializer, bodies.ConversationName):
+class EraseConversationSerializer(erasures.EraseSerializer, bodies.ConversationName):
     """Query parameters of an erasure: which conversation, and why."""
 
 
-class ConversationViewSet(ListModelMixin, ApiViewSet):
+class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """All conversations of the tenant.
 
     Returns one row for each agent, user and thread, ordered by the last message. `since` and
@@ -219,10 +211,10 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
     @action(
         detail=False,
         url_path="transcript",
-        queryset=Message.objects.annotate(is_indexed=is_indexed()),
+        queryset=Message.objects.annotate(is_indexed=conversations.is_indexed()),
         ordering=("created_at", "number"),
     )
-    @operation(Action.VIEW, filters=TranscriptFilter, page=TurnSerializer)
+    @views.operation(Action.VIEW, filters=TranscriptFilter, page=TurnSerializer)
     def get_transcript(self, request: Request) -> Response:
         """Read a conversation.
 
@@ -232,7 +224,7 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
         return self.page(self.filter_queryset(self.get_queryset()), TurnSerializer)
 
     @get_transcript.mapping.patch
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission="memory.add_message",
         query=bodies.ConversationName,
@@ -249,16 +241,16 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
         agent_id = self.caller.agent(self.query["agent"]).id
         user_id = self.caller.user(self.query["user_id"])
         require_storage()
-        conversation = lock_conversation(agent_id, user_id, self.query["thread_id"])
+        conversation = items.lock_conversation(agent_id, user_id, self.query["thread_id"])
         return self.merge(conversation, self.fields, ConversationRowSerializer)
 
     @get_transcript.mapping.delete
-    @operation(
+    @views.operation(
         Action.ERASE,
-        permission=ERASE,
+        permission=erasures.ERASE,
         query=EraseConversationSerializer,
-        returns={202: ErasureSerializer},
-        headers=[LOCATION],
+        returns={202: erasures.ErasureSerializer},
+        headers=[schema.LOCATION],
     )
     def erase_conversation(self, request: Request) -> Response:
         """Erase a conversation.
@@ -268,7 +260,7 @@ class ConversationViewSet(ListModelMixin, ApiViewSet):
         the same thread id is not cleared.
         """
         query = self.query
-        return erase_messages(
+        return erasures.erase_messages(
             self,
             agent_id=self.caller.agent(query["agent"]).id,
             user_id=self.caller.user(query["user_id"]),
@@ -289,18 +281,3 @@ def _found(
         return rows.filter(**conditions)
     same = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
     return rows.filter(Exists(Conversation.objects.filter(**same, pk__in=ids)))
-
-
-def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":
-    """Add to the last message of each conversation how many there are, and when the first was.
-
-    As sub-selects, which Postgres computes for the rows of the page alone.
-    """
-    same = Message.objects.filter(
-        agent_id=OuterRef("agent_id"),
-        user_id=OuterRef("user_id"),
-        thread_id=OuterRef("thread_id"),
-    )
-    count = same.order_by().values("thread_id").annotate(count=Count("number")).values("count")
-    first = same.order_by("created_at", "number").values("created_at")[:1]
-    return last.annotate(messages=Subquery(count), first_at=Subquery(first))

@@ -5,19 +5,15 @@ from uuid import UUID
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
-from rest_framework.mixins import ListModelMixin
+from rest_framework import exceptions, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import RowSerializer, StrictIntegerField
+from konstruct.api.http import bodies, views
 from konstruct.api.http.problems import current_request_id
-from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.resources.memory.facts import ReasonSerializer
 from memory.exceptions import InvalidArgument
-from memory.facts import exclude_from_recall, include_again
-from memory.facts.exclusions import SUBJECT
+from memory.facts import exclude_from_recall, exclusions, include_again
 from memory.models import Message, RecallExclusion
 from tenants.audit.models import Action
 
@@ -25,17 +21,17 @@ from tenants.audit.models import Action
 class NewExclusionSerializer(ReasonSerializer):
     """The part of a message to exclude, and the reason."""
 
-    start = StrictIntegerField(
+    start = bodies.StrictIntegerField(
         required=False,
         min_value=0,
         help_text="First character of the words. Default, with `end`: the whole message.",
     )
-    end = StrictIntegerField(
+    end = bodies.StrictIntegerField(
         required=False, min_value=1, help_text="Position after the last character of the words."
     )
 
 
-class ExclusionSerializer(RowSerializer):
+class ExclusionSerializer(bodies.RowSerializer):
     """A message, or some of its words, excluded from recall."""
 
     message_id = serializers.UUIDField(help_text="The message.")
@@ -48,12 +44,12 @@ class ExclusionSerializer(RowSerializer):
         ]
 
 
-class ExclusionViewSet(ListModelMixin, ApiViewSet):
+class ExclusionViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """The exclusions of a message from recall, newest first."""
 
     queryset = RecallExclusion.objects.all()
     serializer_class = ExclusionSerializer
-    subject = subjects = SUBJECT
+    subject = subjects = exclusions.SUBJECT
     lookup_url_kwarg = "exclusion_id"
     allows_bound_keys = True
 
@@ -67,12 +63,12 @@ class ExclusionViewSet(ListModelMixin, ApiViewSet):
         """Return the exclusions of the message in the address."""
         return RecallExclusion.objects.filter(message=self.message())
 
-    @operation(Action.LIST, id="list_exclusions")
+    @views.operation(Action.LIST, id="list_exclusions")
     def list(self, request: Request, message_id: UUID) -> Response:
         """List the exclusions of a message, newest first."""
         return super().list(request)
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=NewExclusionSerializer,
         id="exclude_from_recall",
@@ -96,14 +92,14 @@ class ExclusionViewSet(ListModelMixin, ApiViewSet):
                 message, author=author, request_id=current_request_id(), **fields
             )
         except InvalidArgument as error:
-            raise ValidationError({"start": str(error)}) from error
+            raise exceptions.ValidationError({"start": str(error)}) from error
         if existing is None:
             self.mark_recorded()
         else:
             self.log(existing)
         return Response(self.document(exclusion))
 
-    @operation(Action.DELETE, id="include_again")
+    @views.operation(Action.DELETE, id="include_again")
     def destroy(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
         """Remove an exclusion, including one made by the correction of a fact.
 

@@ -5,19 +5,14 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
-from konstruct.orchestrator.exceptions import NothingToRetry
-from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
-from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
+from konstruct.api.http import bodies, filters, schema, views
+from konstruct.orchestrator import exceptions, models
+from konstruct.orchestrator.extraction import queue, runs
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -46,12 +41,12 @@ class NewRunSerializer(ModelSerializer, bodies.ConversationName):
 class ExtractionRunSerializer(bodies.RowSerializer):
     """A run, without its candidates."""
 
-    url = UrlField("extraction-run-detail", help_text="The URL with all fields.")
-    agent = AgentNameField(help_text="The agent's name.")
+    url = views.UrlField("extraction-run-detail", help_text="The URL with all fields.")
+    agent = views.AgentNameField(help_text="The agent's name.")
     result = serializers.DictField(help_text="Counts by outcome, and refused ones by reason.")
 
     class Meta:
-        model = ExtractionRun
+        model = models.ExtractionRun
         fields = [
             *("id", "url", "agent", "agent_id", "user_id", "thread_id", "state", "message_ids"),
             *("replay_of", "requested_by", "model", "endpoint", "response_format"),
@@ -78,9 +73,7 @@ class ComparisonSerializer(serializers.Serializer):
     both = serializers.ListField(
         child=serializers.DictField(), help_text="Candidates of both runs, as the first has them."
     )
-    only_first = serializers.ListField(
-        child=serializers.DictField(), help_text="Candidates of this run alone."
-    )
+    only_first = serializers.ListField(child=serializers.DictField(), help_text="Only of this run.")
     only_second = serializers.ListField(
         child=serializers.DictField(), help_text="Candidates of the other run alone."
     )
@@ -94,7 +87,7 @@ class ExtractionRunFilter(filters.ThreadFilter, filters.TimeRangeFilter):
     """Filters of the list of runs."""
 
     state = filters.Filter(
-        serializers.ChoiceField, "Only runs in this state.", choices=RunState.choices
+        serializers.ChoiceField, "Only runs in this state.", choices=models.RunState.choices
     )
 
 
@@ -104,10 +97,10 @@ class ComparisonQuery(bodies.StrictSerializer):
     other = serializers.UUIDField(help_text="Id of the other run, such as a replay of this one.")
 
 
-class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Extraction runs. Bound keys have no access: a run has the unchanged answer of a model."""
 
-    queryset = ExtractionRun.objects.all()
+    queryset = models.ExtractionRun.objects.all()
     serializer_class = ExtractionRunSerializer
     detail_serializer_class = ExtractionRunInFullSerializer
     filterset_class = ExtractionRunFilter
@@ -120,14 +113,14 @@ class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         rows = super().get_queryset()
         return rows.defer("candidates", "output") if self.action == "list" else rows
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         permission=PREVIEW,
         body=NewRunSerializer,
         own_transaction=True,
         id="preview_extraction",
         errors=(409, 422),
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Preview the facts of a conversation.
@@ -146,14 +139,14 @@ class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         )
 
     @action(detail=True, methods=["post"], url_path="replay")
-    @operation(
+    @views.operation(
         Action.CREATE,
         permission=PREVIEW,
         body=ModelSerializer,
         own_transaction=True,
         returns={201: ExtractionRunInFullSerializer},
         errors=(409, 422),
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def replay_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Preview the input of a run again.
@@ -167,7 +160,7 @@ class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         )
 
     @action(detail=True, methods=["post"], url_path="apply")
-    @operation(Action.DECIDE, errors=(409, 422))
+    @views.operation(Action.DECIDE, errors=(409, 422))
     def apply_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Apply a preview.
 
@@ -178,7 +171,7 @@ class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         return self.changed(runs.apply(run_id), before, decision="apply")
 
     @action(detail=True, methods=["post"], url_path="roll-back")
-    @operation(Action.DECIDE, errors=(409,))
+    @views.operation(Action.DECIDE, errors=(409,))
     def roll_back_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Roll a run back.
 
@@ -192,14 +185,14 @@ class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         return self.changed(runs.get_run(run_id), before, decision="roll_back")
 
     @action(detail=True, url_path="comparison")
-    @operation(Action.VIEW, query=ComparisonQuery, returns=ComparisonSerializer)
+    @views.operation(Action.VIEW, query=ComparisonQuery, returns=ComparisonSerializer)
     def compare_extraction_runs(self, request: Request, run_id: UUID) -> Response:
         """Compare a run with another one.
 
         Compares two runs, such as a run and its replay by another language model.
         """
         first = self.get_object()
-        second = get_object_or_404(ExtractionRun, pk=self.query["other"])
+        second = get_object_or_404(models.ExtractionRun, pk=self.query["other"])
         self.log(first, other=second.pk)
         return Response(ComparisonSerializer(runs.compare(first, second)).data)
 
@@ -208,7 +201,7 @@ class ExtractionSerializer(serializers.Serializer):
     """The progress of extraction in a conversation."""
 
     id = serializers.UUIDField()
-    agent = AgentNameField(help_text="The agent's name.")
+    agent = views.AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField(help_text="The conversation.")
@@ -218,7 +211,7 @@ class ExtractionSerializer(serializers.Serializer):
         " processed: no message waits.",
     )
     last_number = serializers.IntegerField(
-        help_text="`number` of the last message that was processed. 0: none yet."
+        help_text="`number` of the last processed message, or 0."
     )
     processed_at = serializers.DateTimeField(allow_null=True, help_text="When the last run ended.")
     attempts = serializers.IntegerField(help_text="Attempts since the last success.")
@@ -251,10 +244,10 @@ class ExtractionFilter(filters.ThreadFilter):
         return rows.filter(STATES[value])
 
 
-class ExtractionViewSet(ListModelMixin, ApiViewSet):
+class ExtractionViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """Conversations with the progress of their extraction. Bound keys have no access."""
 
-    queryset = ExtractionCursor.objects.with_jobs()
+    queryset = models.ExtractionCursor.objects.with_jobs()
     serializer_class = ExtractionSerializer
     filterset_class = ExtractionFilter
     ordering = ("id",)
@@ -262,7 +255,7 @@ class ExtractionViewSet(ListModelMixin, ApiViewSet):
     tag = "extraction runs"
 
     @action(detail=True, methods=["post"], url_path="retry")
-    @operation(Action.RETRY, errors=(409,))
+    @views.operation(Action.RETRY, errors=(409,))
     def retry_extraction(self, request: Request, extraction_id: UUID) -> Response:
         """Retry a failed extraction.
 
@@ -270,6 +263,6 @@ class ExtractionViewSet(ListModelMixin, ApiViewSet):
         failed is a 409 `wrong-state`.
         """
         cursor = self.get_object()
-        if not EXTRACTIONS.retry(cursor.pk):
-            raise NothingToRetry(f"The extraction {cursor.pk} has not failed.")
+        if not queue.EXTRACTIONS.retry(cursor.pk):
+            raise exceptions.NothingToRetry(f"The extraction {cursor.pk} has not failed.")
         return Response(self.document(self.get_queryset().get(pk=cursor.pk)))

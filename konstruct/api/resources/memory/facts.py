@@ -8,33 +8,19 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
-from rest_framework import serializers
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import bodies
+from konstruct.api.http import bodies, schema, views
 from konstruct.api.http.filters import Filter, FilterSet
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.problems import FieldError, Problem, Refusal
-from konstruct.api.http.schema import ETAG, IF_MATCH, LOCATION
-from konstruct.api.http.views import (
-    AgentNameField,
-    ApiViewSet,
-    UrlField,
-    etag_response,
-    operation,
-    require_match,
-)
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.recall_events import (
-    RecallEventPagination,
-    RecallEventSerializer,
-)
+from konstruct.api.resources.memory import recall_events
 from konstruct.orchestrator.usage import admit_memories
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound
@@ -50,22 +36,19 @@ from memory.facts import (
     restore,
     retract,
 )
-from memory.models import MemoryEntry
-from memory.models.attributes import metadata_values, parse_filters
-from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models import MemoryEntry, attributes, fact_querysets
 from memory.models.facts import FactEvent, FactState
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 
-def tenant_facts() -> MemoryEntryQuerySet:
+def tenant_facts() -> fact_querysets.MemoryEntryQuerySet:
     """Return all facts and versions of the current tenant."""
-    return MemoryEntry.objects.of_tenant(required_tenant_id())
+    return MemoryEntry.objects.of_tenant(context.required_tenant_id())
 
 
-def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
+def visible_facts(caller: Caller) -> fact_querysets.MemoryEntryQuerySet:
     """Return the facts and versions that the caller may see.
 
     A key that is bound to an agent sees the agent's facts. A key that is bound to a user sees the
@@ -109,7 +92,7 @@ class FactFields(bodies.StrictSerializer):
 
     content = bodies.TextField(help_text="The fact, in words: “Maria is allergic to walnuts.”")
     metadata = bodies.CheckedObjectField(
-        check=metadata_values,
+        check=attributes.metadata_values,
         required=False,
         help_text="A JSON object that searches can filter by. It is merged into the metadata of "
         "a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a "
@@ -295,9 +278,7 @@ class FactFilter(FilterSet):
         choices=FactState.choices,
     )
     shared = Filter(serializers.BooleanField, "false: without facts about no user. Default: true.")
-    slot = Filter(
-        bodies.StrictCharField, "Only facts of this slot, such as `home_city`.", max_length=255
-    )
+    slot = Filter(bodies.StrictCharField, "Only of this slot, such as `home_city`.", max_length=255)
 
     def filter_queryset(self, queryset: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
         """Return the facts that match all filters: a moment and a state refuse each other."""
@@ -306,7 +287,7 @@ class FactFilter(FilterSet):
         if "at" in given and state != FactState.ACTIVE:
             raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
         facts = filter_facts(
-            required_tenant_id(),
+            context.required_tenant_id(),
             agent_id=self.caller.agent_id_in(given),
             user_id=self.caller.user_id_in(given),
             shared=given.get("shared", True) and self.caller.user_id is None,
@@ -322,9 +303,7 @@ class FactSearchSerializer(AtSerializer):
 
     agent = bodies.ChannelIdField(required=False, help_text=OF_AGENT)
     user_id = bodies.ChannelIdField(required=False, help_text=OF_USER)
-    query = bodies.TextField(
-        max_length=MAX_QUERY_CHARACTERS, help_text="The question, in any words."
-    )
+    query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS, help_text="A question, in any words.")
     shared_only = bodies.StrictBooleanField(
         required=False, default=False, help_text="Only facts about no user."
     )
@@ -332,7 +311,7 @@ class FactSearchSerializer(AtSerializer):
         required=False, default=True, help_text="false: without facts about no user."
     )
     filters = bodies.CheckedObjectField(
-        check=parse_filters, required=False, help_text=bodies.FILTERS_HELP
+        check=attributes.parse_filters, required=False, help_text=bodies.FILTERS_HELP
     )
     limit = bodies.StrictIntegerField(
         required=False,
@@ -354,12 +333,10 @@ class FactSerializer(bodies.RowSerializer):
     """A fact, or an earlier version."""
 
     memory_id = serializers.UUIDField(
-        source="fact_id", help_text="The fact's id; it never changes."
+        source="fact_id", help_text="Id of the fact; it never changes."
     )
-    url = UrlField("fact-detail", "fact_id", help_text="The fact's address.")
-    agent = AgentNameField(
-        allow_null=True, help_text="The agent that can use it; null: all agents."
-    )
+    url = views.UrlField("fact-detail", "fact_id", help_text="The fact's address.")
+    agent = views.AgentNameField(allow_null=True, help_text="The agent that can use it; null: all.")
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
     version_id = serializers.UUIDField(
         source="memory_id", help_text="The version's id; for the current version the fact's id."
@@ -380,7 +357,7 @@ class EvidenceSerializer(serializers.Serializer):
     """A quote from a message as the evidence of a fact."""
 
     message_id = serializers.UUIDField(help_text="The message.")
-    url = UrlField("message-detail", "message_id", help_text="The message's address.")
+    url = views.UrlField("message-detail", "message_id", help_text="The message's address.")
     start = serializers.IntegerField(help_text="First character of the quote in the message.")
     end = serializers.IntegerField(help_text="Position after the last character of the quote.")
     quote = serializers.CharField(help_text="The words of the message, verbatim.")
@@ -465,16 +442,16 @@ FACTS = LongTermMemory()
 
 # Declares a method that decides about a fact.
 decision: Final = partial(
-    operation,
+    views.operation,
     Action.DECIDE,
     permission="memory.review_memoryentry",
     body=ReasonSerializer,
     errors=(409,),
-    headers=[IF_MATCH, ETAG],
+    headers=[schema.IF_MATCH, schema.ETAG],
 )
 
 
-class FactViewSet(ListModelMixin, ApiViewSet):
+class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """Facts, newest first.
 
     Lists the facts that are valid now, or that were valid `at` a given time; with `state` the
@@ -491,20 +468,13 @@ class FactViewSet(ListModelMixin, ApiViewSet):
     lookup_url_kwarg = "memory_id"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactSerializer,
-        returns={
-            201: OpenApiResponse(StoredFactSerializer, description="Stored."),
-            200: OpenApiResponse(
-                StoredFactSerializer,
-                description="A fact with the same external id, or else the same text, existed. "
-                "The other fields were applied to it.",
-            ),
-        },
+        returns={201: StoredFactSerializer, 200: StoredFactSerializer},
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Store a fact.
@@ -525,7 +495,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
                 created.append(FACTS.remember(entry, author=self.caller.author))
             return created[0].memory_id
 
-        memory_id, _ = create_once(request, create)
+        memory_id, _ = self.idempotency.once(create)
         # An earlier request with the same Idempotency-Key may have stored the fact.
         stored = created[0] if created else StoredFact(memory_id, created=False)
         fact = tenant_facts().entries().defer("embedding").filter(memory_id=memory_id).first()
@@ -537,20 +507,22 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         return Response(document, status=status, headers={"Location": document["url"]})
 
     @action(detail=False, methods=["post"], url_path="batch")
-    @operation(
+    @views.operation(
         Action.CREATE,
         "facts",
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactsSerializer,
         own_transaction=True,
-        description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
-        "All of them are stored, or none. The same request again stores nothing twice, because "
-        "the same external id, or else the same text, of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
         errors=(402, 409, 422),
     )
     def create_facts(self, request: Request) -> Response:
-        """Store several facts."""
+        """Store several facts.
+
+        Up to 100 facts, each as `POST /api/v1/facts/` takes it. All of them are stored, or none.
+        The same request again stores nothing twice, because the same external id, or else the same
+        text, of the same agent and user is the same fact.
+        """
         facts = self.fields["facts"]
         by_agent = {fields.get("agent"): fields for fields in facts}
         agents = {name: self.caller.agent_id_in(fields) for name, fields in by_agent.items()}
@@ -574,19 +546,21 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         return Response({"created": len(new), "results": results})
 
     @create_facts.mapping.patch
-    @operation(
+    @views.operation(
         Action.EDIT,
         "facts",
         body=FactChangesSerializer,
         id="change_facts",
         own_transaction=True,
-        description=f"Up to {MAX_FACTS_PER_BATCH} changes, each as `PATCH /api/v1/facts/"
-        "{memory_id}/` makes it. All of them are made, or none.",
         returns=ChangedFactsSerializer,
         errors=(402, 404, 409),
     )
     def change_facts(self, request: Request) -> Response:
-        """Change several facts."""
+        """Change several facts.
+
+        Up to 100 changes, each as `PATCH /api/v1/facts/{memory_id}/` makes it. All of them are
+        made, or none.
+        """
         changes = {fields.pop("memory_id"): fields for fields in self.fields["facts"]}
         contents = [fields["content"] for fields in changes.values() if "content" in fields]
         vectors = dict(zip(contents, embed(contents), strict=True))
@@ -596,7 +570,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
                 facts = [
                     FACTS.update(
                         memory_id,
-                        required_tenant_id(),
+                        context.required_tenant_id(),
                         embedding=vectors.get(fields.get("content")),
                         author=self.caller.author,
                         **fields,
@@ -610,23 +584,25 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         return Response({"results": documents})
 
     @action(detail=False, methods=["post"], url_path="batch/delete")
-    @operation(
+    @views.operation(
         Action.DELETE,
         "facts",
         body=FactIdsSerializer,
-        description=f"Deletes up to {MAX_FACTS_PER_BATCH} facts with all their versions, "
-        "permanently. All of them are deleted, or none.",
         errors=(404,),
     )
     def delete_facts(self, request: Request) -> Response:
-        """Delete several facts."""
+        """Delete several facts.
+
+        Deletes up to 100 facts with all their versions, permanently. All of them are deleted, or
+        none.
+        """
         facts = self._lock_batch(self.fields["memory_ids"], "memory_ids.{}")
         delete_facts(tenant_facts().filter(pk__in=facts))
         self.log(facts=sorted(facts))
         return Response(status=204)
 
     @action(detail=False, methods=["put"], url_path="by-external-id/<path:external_id>")
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=("memory.add_memoryentry", "memory.change_memoryentry"),
         query=FactOwner,
@@ -656,7 +632,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         return Response(document, status=201 if stored.created else 200)
 
     @put_fact.mapping.delete
-    @operation(
+    @views.operation(
         Action.DELETE, query=FactOwner, id="delete_fact_by_external_id", headers=[EXTERNAL_ID]
     )
     def delete_by_external_id(self, request: Request, external_id: str) -> Response:
@@ -667,12 +643,12 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         _, fact = self._of_external_id(external_id)
         if fact is None:
             raise Http404
-        FACTS.delete(fact.memory_id, required_tenant_id())
+        FACTS.delete(fact.memory_id, context.required_tenant_id())
         self.log(fact, before=row_state(fact))
         return Response(status=204)
 
     @action(detail=False, methods=["post"], url_path="search")
-    @operation(
+    @views.operation(
         Action.SEARCH, "facts", body=FactSearchSerializer, returns=FactSearchResultSerializer
     )
     def search_facts(self, request: Request) -> Response:
@@ -683,7 +659,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         fields = self.fields
         agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
         found = FACTS.search(
-            required_tenant_id(),
+            context.required_tenant_id(),
             fields["query"],
             fields["limit"],
             agent_id,
@@ -696,8 +672,11 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         )
         return Response({"results": self.documents(found, FoundFactSerializer)})
 
-    @operation(
-        Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=AtSerializer, headers=[ETAG]
+    @views.operation(
+        Action.VIEW,
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        query=AtSerializer,
+        headers=[schema.ETAG],
     )
     def retrieve(self, request: Request, memory_id: UUID) -> Response:
         """Get a fact.
@@ -714,14 +693,14 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         if fact is None:
             raise Http404
         self.log(fact)
-        return etag_response(request, self.document(fact))
+        return views.etag_response(request, self.document(fact))
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         body=FactChangeSerializer,
         id="change_fact",
         errors=(402, 409),
-        headers=[IF_MATCH, ETAG],
+        headers=[schema.IF_MATCH, schema.ETAG],
     )
     def partial_update(self, request: Request, memory_id: UUID) -> Response:
         """Change a fact.
@@ -733,18 +712,18 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         before = row_state(self._lock())
         with admit_memories(1):
             fact = FACTS.update(
-                memory_id, required_tenant_id(), author=self.caller.author, **self.fields
+                memory_id, context.required_tenant_id(), author=self.caller.author, **self.fields
             )
         return self.changed(fact, before, with_etag=True)
 
-    @operation(Action.DELETE, headers=[IF_MATCH])
+    @views.operation(Action.DELETE, headers=[schema.IF_MATCH])
     def destroy(self, request: Request, memory_id: UUID) -> Response:
         """Delete a fact.
 
         Deletes the fact and all its versions permanently.
         """
         existing = self._lock()
-        FACTS.delete(memory_id, required_tenant_id())
+        FACTS.delete(memory_id, context.required_tenant_id())
         self.log(existing, before=row_state(existing))
         return Response(status=204)
 
@@ -792,7 +771,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
     @action(
         detail=True, url_path="history", ordering=("-updated_at", "-memory_id"), ordering_fields=()
     )
-    @operation(Action.VIEW, page=FactSerializer)
+    @views.operation(Action.VIEW, page=FactSerializer)
     def list_fact_versions(self, request: Request, memory_id: UUID) -> Response:
         """List the versions of a fact, newest first.
 
@@ -805,7 +784,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         return self.page(versions.defer("embedding"))
 
     @action(detail=True, url_path="events", ordering=("-number",), ordering_fields=())
-    @operation(Action.VIEW, page=FactEventSerializer)
+    @views.operation(Action.VIEW, page=FactEventSerializer)
     def list_fact_events(self, request: Request, memory_id: UUID) -> Response:
         """List the events of a fact, newest first.
 
@@ -820,12 +799,12 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         url_path="replies",
         ordering=("-created_at", "-id"),
         ordering_fields=(),
-        pagination_class=RecallEventPagination,
+        pagination_class=recall_events.RecallEventPagination,
     )
-    @operation(
+    @views.operation(
         Action.VIEW,
         permission=("memory.view_memoryentry", "memory.view_recallevent"),
-        page=RecallEventSerializer,
+        page=recall_events.RecallEventSerializer,
     )
     def list_fact_replies(self, request: Request, memory_id: UUID) -> Response:
         """List the replies that used a fact, newest first.
@@ -833,12 +812,14 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         Returns the recall events of replies with the fact in their prompt.
         """
         replies = recalls_with(self._visible(memory_id))
-        return self.page(self.caller.rows(replies).select_related("reply"), RecallEventSerializer)
+        return self.page(
+            self.caller.rows(replies).select_related("reply"), recall_events.RecallEventSerializer
+        )
 
     def _of_external_id(self, external_id: str) -> tuple[dict[str, Any], MemoryEntry | None]:
         """Return what identifies a fact, and the fact, locked, if it exists."""
         owner = {
-            "tenant_id": required_tenant_id(),
+            "tenant_id": context.required_tenant_id(),
             "agent_id": self.caller.agent_id_in(self.query),
             "user_id": self.caller.user_id_in(self.query),
             "external_id": bodies.id_of_path("external_id", external_id),
@@ -871,7 +852,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
         """Return the fact in the address, locked. Raises ChangedSince for another If-Match."""
         fact = lock_fact(self.caller, self.kwargs["memory_id"])
         if "If-Match" in self.request.headers:
-            require_match(self.request, self.document(fact))
+            views.require_match(self.request, self.document(fact))
         return fact
 
     def _decide(self, decision: str, change: Callable[..., MemoryEntry]) -> Response:
@@ -892,7 +873,7 @@ class FactViewSet(ListModelMixin, ApiViewSet):
 def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
     """Return the new fact that a request describes."""
     return MemoryEntry(
-        tenant_id=required_tenant_id(),
+        tenant_id=context.required_tenant_id(),
         agent_id=agent_id,
         user_id=caller.user_id_in(fields),
         **{name: fields[name] for name in fields if name not in ("agent", "user_id")},
@@ -900,7 +881,7 @@ def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> Mem
 
 
 def _stored_documents(
-    view: ApiViewSet, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
+    view: views.ApiViewSet, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
 ) -> list[dict[str, Any]]:
     return [
         document

@@ -4,17 +4,12 @@ import base64
 from uuid import UUID
 
 from django.core.validators import RegexValidator
-from django.shortcuts import get_object_or_404
-from rest_framework import serializers
-from rest_framework.mixins import RetrieveModelMixin
+from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies
+from konstruct.api.http import bodies, schema, views
 from konstruct.api.http.access_log import actor_of
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, UrlField, operation
 from konstruct.orchestrator.history_import.assistants import COLUMNS
 from konstruct.orchestrator.history_import.chats import ORDERS
 from konstruct.orchestrator.history_import.importing import FORMATS, Options
@@ -32,9 +27,7 @@ BASE64 = RegexValidator(
 class NewHistoryImportSerializer(bodies.StrictSerializer):
     """A file, how it is read, and who is who in it."""
 
-    file = bodies.StrictCharField(
-        validators=[BASE64], help_text="The file in base64. Pack a large one as zip."
-    )
+    file = bodies.StrictCharField(validators=[BASE64], help_text="In base64; a large one as zip.")
     file_name = bodies.TextField(
         max_length=255,
         help_text="Its name, which must stay the same if a longer export is imported.",
@@ -42,12 +35,8 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
     format = serializers.ChoiceField(
         choices=[*FORMATS], required=False, help_text="Default: recognized from the content."
     )
-    agent = bodies.ChannelIdField(
-        required=False, help_text="Name or id of the agent. Only facts need none."
-    )
-    user_id = bodies.ChannelIdField(
-        required=False, help_text="The user of what the file assigns to nobody."
-    )
+    agent = bodies.ChannelIdField(required=False, help_text="Name or id. Only facts need none.")
+    user_id = bodies.ChannelIdField(required=False, help_text="The user of what has no other.")
     thread_id = bodies.ChannelIdField(
         required=False, help_text="The conversation of what has none. Default: the file's name."
     )
@@ -90,7 +79,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
 class HistoryImportSerializer(bodies.RowSerializer):
     """The state of an import, and its report."""
 
-    url = UrlField("history-import-detail", help_text="Its address.")
+    url = views.UrlField("history-import-detail", help_text="Its address.")
     state = serializers.ChoiceField(choices=["waiting", "previewed", "imported", "failed"])
     dry_run = serializers.BooleanField(source="is_dry_run", help_text="Whether nothing is stored.")
 
@@ -102,19 +91,19 @@ class HistoryImportSerializer(bodies.RowSerializer):
         ]
 
 
-class HistoryImportViewSet(RetrieveModelMixin, ApiViewSet):
+class HistoryImportViewSet(mixins.RetrieveModelMixin, views.ApiViewSet):
     """Imports of files. They are deleted after a day. Bound keys have no access."""
 
     queryset = HistoryImport.objects.defer("content", "options")
     serializer_class = HistoryImportSerializer
     subject = "history import"
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=NewHistoryImportSerializer,
         returns={202: HistoryImportSerializer},
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Import a file of another system, or preview it.
@@ -134,8 +123,4 @@ class HistoryImportViewSet(RetrieveModelMixin, ApiViewSet):
                 content, file_name, Options(**fields), by=actor_of(request), is_dry_run=is_dry_run
             ).pk
 
-        created_id, is_new = create_once(request, write)
-        upload = get_object_or_404(self.get_queryset(), pk=created_id)
-        self.log_created(upload, is_new=is_new)
-        document = self.document(upload)
-        return Response(document, status=202, headers={"Location": document["url"]})
+        return self.create_once(write, status=202)

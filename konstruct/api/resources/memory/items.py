@@ -12,16 +12,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import filters
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    ConversationName,
-    StrictSerializer,
-)
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.http.pagination import CursorPagination, Position
-from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.conversations.items import add_items
@@ -50,14 +42,14 @@ class SpokenField(serializers.Field):
         return data
 
 
-class SpokenSerializer(StrictSerializer):
+class SpokenSerializer(bodies.StrictSerializer):
     """A message for the transcript."""
 
     role = serializers.ChoiceField(choices=Role.choices)
     content = SpokenField()
 
 
-class NewItemSerializer(StrictSerializer):
+class NewItemSerializer(bodies.StrictSerializer):
     """An item, and its text for the transcript."""
 
     item = ItemField(help_text="Any JSON object. It is returned unchanged.")
@@ -69,16 +61,16 @@ class NewItemSerializer(StrictSerializer):
     )
 
 
-class NewItemsSerializer(ConversationName):
+class NewItemsSerializer(bodies.ConversationName):
     """Items that are added to a conversation, in their order."""
 
-    items = BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
+    items = bodies.BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
 
 
 class ItemFilter(filters.MemoryOwnerFilter):
     """Filters of a conversation's items."""
 
-    thread_id = filters.Filter(ChannelIdField, "The conversation.", required=True)
+    thread_id = filters.Filter(bodies.ChannelIdField, "The conversation.", required=True)
 
 
 class ItemSerializer(serializers.ModelSerializer):
@@ -114,7 +106,7 @@ class ItemPagination(CursorPagination):
         return super().rows_after(queryset, position, backwards=backwards)
 
 
-class ItemViewSet(ApiViewSet):
+class ItemViewSet(views.ApiViewSet):
     """The items of a conversation."""
 
     queryset = ConversationItem.objects.all()
@@ -127,18 +119,20 @@ class ItemViewSet(ApiViewSet):
     # A key that may add may remove: messages stay in the transcript.
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.VIEW,
         "conversation items",
         filters=ItemFilter,
-        description="Returns the items that a framework has stored, newest first. A page has at "
-        f"most {MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
     )
     def list(self, request: Request) -> Response:
-        """List the items of a conversation."""
+        """List the items of a conversation.
+
+        Returns the items that a framework has stored, newest first. A page has at most 4,000,000
+        bytes of JSON, unless a single item is larger.
+        """
         return self.page(self.filter_queryset(self.get_queryset()))
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         "conversation items",
         permission="memory.add_message",
@@ -146,7 +140,7 @@ class ItemViewSet(ApiViewSet):
         id="add_conversation_items",
         returns={204: None},
         errors=(402, 409, 422),
-        headers=[IDEMPOTENCY_KEY],
+        headers=[schema.IDEMPOTENCY_KEY],
     )
     def create(self, request: Request) -> Response:
         """Add items to a conversation.
@@ -169,15 +163,15 @@ class ItemViewSet(ApiViewSet):
             add_items(agent_id, user_id, thread_id, rows)
             return uuid4()
 
-        create_once(request, add)
+        self.idempotency.once(add)
         self.log(items=len(items))
         return Response(status=204)
 
-    @operation(
+    @views.operation(
         Action.DELETE,
         "conversation items",
         permission="memory.delete_message",
-        query=ConversationName,
+        query=bodies.ConversationName,
     )
     def clear_conversation_items(self, request: Request) -> Response:
         """Remove all items of a conversation.
@@ -194,12 +188,12 @@ class ItemViewSet(ApiViewSet):
         self.log(items=removed)
         return Response(status=204)
 
-    @operation(
+    @views.operation(
         Action.DELETE,
         permission="memory.delete_message",
         id="remove_conversation_item",
         errors=(409,),
-        headers=[IDEMPOTENCY_KEY],
+        headers=[schema.IDEMPOTENCY_KEY],
     )
     def destroy(self, request: Request, item_id: UUID) -> Response:
         """Remove an item.
@@ -216,5 +210,5 @@ class ItemViewSet(ApiViewSet):
             self.log(item)
             return item_id
 
-        create_once(request, remove)
+        self.idempotency.once(remove)
         return Response(status=204)

@@ -4,14 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin
+from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import filters
-from konstruct.api.http.pagination import CursorPagination
-from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
+from konstruct.api.http import filters, pagination, views
 from memory.context.recall_traces import traces, with_queries
 from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
@@ -21,16 +18,14 @@ class BaseRecallEventSerializer(serializers.Serializer):
     """The fields of every recall event."""
 
     id = serializers.UUIDField()
-    url = UrlField("recall-event-detail", help_text="The URL with all fields.")
-    agent = AgentNameField(help_text="The agent's name.")
+    url = views.UrlField("recall-event-detail", help_text="The URL with all fields.")
+    agent = views.AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     message_id = serializers.UUIDField(
         source="reply.in_reply_to_id", allow_null=True, help_text="The message that was answered."
     )
-    reply_id = serializers.UUIDField(
-        allow_null=True, help_text="The reply that was written with these memories."
-    )
+    reply_id = serializers.UUIDField(allow_null=True, help_text="The reply with these memories.")
     query = serializers.CharField(help_text="The query.")
     abstained = serializers.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = serializers.CharField()
@@ -42,9 +37,7 @@ class RecallEventSerializer(BaseRecallEventSerializer):
     """A summary of the recall for one reply."""
 
     hit_count = serializers.IntegerField(help_text="Number of memories found.")
-    cut_count = serializers.IntegerField(
-        help_text="Number of the best memories that were left out."
-    )
+    cut_count = serializers.IntegerField(help_text="Number of the best memories left out.")
     injected_count = serializers.IntegerField(help_text="Number of memories in the prompt.")
 
 
@@ -88,7 +81,7 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializ
     )
 
 
-class RecallEventPagination(CursorPagination):
+class RecallEventPagination(pagination.CursorPagination):
     """A page of recall events, with their queries."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
@@ -116,7 +109,7 @@ class RecallEventFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
         return rows.filter(reply__in=replies.values("pk"))
 
 
-class RecallEventViewSet(ListModelMixin, ApiViewSet):
+class RecallEventViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """Recall events, newest first: the reasons for replies.
 
     Each reply has one recall event, written shortly after the reply.
@@ -133,7 +126,7 @@ class RecallEventViewSet(ListModelMixin, ApiViewSet):
     allows_bound_keys = True
 
     # With the prompt as it was sent, which the admin shows beside the conversation.
-    @operation(Action.VIEW, permission=("memory.view_recallevent", "memory.view_message"))
+    @views.operation(Action.VIEW, permission=("memory.view_recallevent", "memory.view_message"))
     def retrieve(self, request: Request, event_id: UUID) -> Response:
         """Get a recall event.
 

@@ -1,32 +1,26 @@
 """Search: in an agent's memory of a user, and in the messages, facts and people of a tenant."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
-from uuid import UUID
 
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import bodies, views
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, FoundFactSerializer
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from memory.browse.people import people, with_text
 from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
-from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS, SEARCH_FLOOR
+from memory.conf import SEARCH_FLOOR
 from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import Message, Scope
-from memory.models.attributes import parse_filters
-from memory.recall import RecallResult
-from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
+from memory.models import Message, Scope, attributes
+from memory.recall.policy import MAX_TOP_K, MODES, PRESETS
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -49,12 +43,8 @@ class SearchSerializer(bodies.StrictSerializer):
         help_text="Name or id of an agent of this tenant. Default: that of your key, or the "
         f"agents that know the user, at most {MAX_AGENTS}.",
     )
-    user_id = bodies.ChannelIdField(
-        help_text="The user. Memories of other users are never searched."
-    )
-    query = bodies.TextField(
-        max_length=MAX_QUERY_CHARACTERS, help_text="The question, in any words."
-    )
+    user_id = bodies.ChannelIdField(help_text="The user. Memories of others are never searched.")
+    query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS, help_text="A question, in any words.")
     top_k = bodies.StrictIntegerField(
         required=False,
         min_value=1,
@@ -92,7 +82,7 @@ class SearchSerializer(bodies.StrictSerializer):
         required=False, default=True, help_text="false: without facts about no user."
     )
     filters = bodies.CheckedObjectField(
-        check=parse_filters,
+        check=attributes.parse_filters,
         required=False,
         help_text=f"{bodies.FILTERS_HELP} Other messages are ignored, as if they did not exist.",
     )
@@ -117,9 +107,7 @@ class MemorySerializer(serializers.Serializer):
         required=False,
         help_text="As it was sent with the message, or empty.",
     )
-    score = serializers.FloatField(
-        help_text="The score of the ranking; comparable within this response only."
-    )
+    score = serializers.FloatField(help_text="Ranking score, comparable in this response only.")
     probability = serializers.FloatField(help_text="Calibrated probability that it is relevant.")
     gate_value = serializers.FloatField(
         required=False,
@@ -146,37 +134,35 @@ EXPLAINING = ("channels", "gate_value")
 _NAMES = [str(name) for name in MemorySerializer().fields]
 
 
-class MemoryViewSet(ApiViewSet):
+class MemoryViewSet(views.ApiViewSet):
     """Recall, as the pipeline does it."""
 
     subject = "memory"
     allows_bound_keys = True
 
     @action(detail=False, methods=["post"], url_path="search")
-    @operation(
+    @views.operation(
         Action.SEARCH,
         "memories",
         permission="audit.recall_memories",
         query=None,
         body=SearchSerializer,
-        description="Searches messages with the recall of the pipeline and, if `include` names "
-        "them, "
-        "facts by their similarity to the query. Each list has its own scores: a message has the "
-        "`probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine "
-        f"of {FACT_FLOOR}, or {NEAR_FACT_FLOOR} for the {NEAR_FACTS} nearest facts, as in a "
-        f"prompt.",
         returns=SearchResultSerializer,
     )
     def search_memories(self, request: Request) -> Response:
         """Search the memories of a user.
 
-        Without an agent, those of each agent that knows the user, best first.
+        Searches messages with the recall of the pipeline and, if `include` names them, facts by
+        their similarity to the query. Each list has its own scores: a message has the `probability`
+        that it is relevant, a fact its cosine. With `gate` a fact needs the minimum cosine of a
+        prompt. Without an agent, the memories of each agent that knows the user are searched, best
+        first.
         """
         fields = self.fields
         caller = self.caller
         include = fields["include"]
         if FACTS in include and not (caller.scopes or request.user.has_perm(VIEW_FACTS)):
-            raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
+            raise exceptions.PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
         user_id = caller.user(fields["user_id"])
         if "agent" in fields:
             agents = [caller.agent(fields["agent"])]
@@ -194,17 +180,31 @@ class MemoryViewSet(ApiViewSet):
             at=fields.get("at"),
             filters=fields.get("filters"),
         )
-        results, policies = [], [_policy(agent.recall_policy, fields) for agent in agents]
+        given = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
+        policies = [replace(agent.recall_policy, neighbours=0, **given) for agent in agents]
+        if "preset" in fields:
+            policies = [policy.with_preset(fields["preset"]) for policy in policies]
+        # The serializer itself would take a sixth of the time of a search.
+        left_out = {"agent_id"} if fields["explain"] else {"agent_id", *EXPLAINING}
+        names, results = [name for name in _NAMES if name not in left_out], []
         if MESSAGES in include:
             for agent, policy in zip(agents, policies, strict=True):
                 found = search(agent_id=agent.id, policy=policy, facts=0).messages
-                results += _hits(found, agent.id, explain=fields["explain"])
+                results += [
+                    {name: getattr(hit, name) for name in names} | {"agent_id": agent.id}
+                    for hit in (found.hits if found is not None else ())
+                ]
         if len(agents) > 1:
             by_text: dict[str, dict[str, Any]] = {}
             for hit in sorted(results, key=itemgetter("probability"), reverse=True):
                 by_text.setdefault(hit["content"], hit)  # others are copies for another agent
             results = [*by_text.values()][: max(policy.top_k for policy in policies)]
-        _add_metadata(results)
+        # The index does not have the metadata of all messages.
+        if incomplete := {hit["message_id"]: hit for hit in results if hit["metadata"] is None}:
+            rows = Message.objects.filter(pk__in=list(incomplete)).values_list("pk", "metadata")
+            metadata = dict(rows)
+            for message_id, hit in incomplete.items():
+                hit["metadata"] = metadata.get(message_id) or {}
         document: dict[str, Any] = {
             "results": results,
             "abstained": MESSAGES in include and not results,
@@ -217,49 +217,15 @@ class MemoryViewSet(ApiViewSet):
         return Response(document)
 
 
-def _policy(policy: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
-    """Return the agent's policy with the values of the request."""
-    parameters = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
-    policy = replace(policy, neighbours=0, **parameters)
-    return policy.with_preset(fields["preset"]) if "preset" in fields else policy
-
-
-def _hits(result: RecallResult | None, agent_id: UUID, *, explain: bool) -> list[dict[str, Any]]:
-    """The fields of MemorySerializer, as the renderer writes them.
-
-    The serializer itself would take a sixth of the time of a search.
-    """
-    names = _NAMES if explain else [name for name in _NAMES if name not in EXPLAINING]
-    return [
-        {name: agent_id if name == "agent_id" else getattr(hit, name) for name in names}
-        for hit in (result.hits if result is not None else ())
-    ]
-
-
-def _add_metadata(hits: Iterable[dict[str, Any]]) -> None:
-    """Read the metadata of messages that the index does not have."""
-    if incomplete := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
-        rows = Message.objects.filter(pk__in=list(incomplete)).values_list("pk", "metadata")
-        metadata = dict(rows)
-        for message_id, hit in incomplete.items():
-            hit["metadata"] = metadata.get(message_id) or {}
-
-
 class SearchQuery(bodies.AgentUserQuery):
     """Query parameters of a search."""
 
-    q = bodies.TextField(
-        max_length=MAX_WORDS_CHARACTERS, help_text="Words, a description, or a name."
-    )
+    q = bodies.TextField(max_length=MAX_WORDS_CHARACTERS, help_text="Words, a description, a name.")
     channel = bodies.StrictCharField(
         required=False, max_length=255, help_text="Only messages of this channel."
     )
-    since = bodies.AwareDateTimeField(
-        required=False, help_text="Only messages from this moment on (with a time zone)."
-    )
-    until = bodies.AwareDateTimeField(
-        required=False, help_text="Only messages before this moment (with a time zone)."
-    )
+    since = bodies.AwareDateTimeField(required=False, help_text="Only from this moment on.")
+    until = bodies.AwareDateTimeField(required=False, help_text="Only before this moment.")
     limit = serializers.IntegerField(
         required=False,
         default=25,
@@ -278,9 +244,7 @@ class SearchedMessageSerializer(serializers.Serializer):
     thread_id = serializers.CharField(source="message.thread_id")
     channel = serializers.CharField(source="message.channel")
     role = serializers.CharField(source="message.role", help_text="user or assistant.")
-    name = serializers.CharField(
-        source="message.name", help_text="The speaker's display name, or empty."
-    )
+    name = serializers.CharField(source="message.name", help_text="Display name, or empty.")
     content = serializers.CharField(source="message.content")
     created_at = serializers.DateTimeField(source="message.created_at")
     score = serializers.FloatField(help_text="The similarity, plus half of `words`.")
@@ -310,28 +274,28 @@ class SearchAnswerSerializer(serializers.Serializer):
     )
 
 
-class SearchViewSet(ApiViewSet):
+class SearchViewSet(views.ApiViewSet):
     """One search over messages, facts and people."""
 
     subject = "everything"
     tag = "memories"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.SEARCH,
         permission=("audit.search_everyone", "memory.view_memoryentry", "memory.view_scope"),
         query=SearchQuery,
-        description="Searches messages of all people by words and by meaning, facts by meaning, "
-        "and "
-        "people by names, ids and linked accounts. Facts, and messages without a word of the query,"
-        f" need a cosine of {SEARCH_FLOOR}. A key that is bound to an agent or a user searches only"
-        " their data. For an agent's own recall, with the context of each conversation, use"
-        " `search_memories`.",
         returns=SearchAnswerSerializer,
         errors=(422,),
     )
     def search_everything(self, request: Request) -> Response:
-        """Search messages, facts and people."""
+        """Search messages, facts and people.
+
+        Searches messages of all people by words and by meaning, facts by meaning, and people by
+        names, ids and linked accounts. Facts, and messages without a word of the query, need a
+        minimum cosine. A key that is bound to an agent or a user searches only their data. For an
+        agent's own recall, with the context of each conversation, use `search_memories`.
+        """
         fields = self.query
         agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
         query = fields["q"]

@@ -8,9 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.pagination import CursorPagination, Position
-from konstruct.api.http.views import ApiViewSet, UrlField, operation
+from konstruct.api.http import bodies, pagination, views
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
@@ -27,12 +25,12 @@ THREAD_ID = OpenApiParameter(
 )
 
 
-class MessagesQuerySerializer(StrictSerializer):
+class MessagesQuerySerializer(bodies.StrictSerializer):
     """Query parameters of one session."""
 
     limit = serializers.IntegerField(
         required=False,
-        default=CursorPagination.page_size,
+        default=pagination.CursorPagination.page_size,
         min_value=1,
         max_value=MAX_MESSAGES,
         help_text="Maximum number of messages; the newest are returned. Default: 50.",
@@ -43,7 +41,7 @@ class SessionSerializer(serializers.Serializer):
     """A thread with a history."""
 
     thread_id = serializers.CharField()
-    url = UrlField("session-detail", "thread_id", help_text="The URL of its messages.")
+    url = views.UrlField("session-detail", "thread_id", help_text="The URL of its messages.")
     updated_at = serializers.DateTimeField(help_text="When its newest state was saved.")
     checkpoints = serializers.IntegerField(help_text="Number of saved states.")
 
@@ -64,11 +62,11 @@ class SessionWithMessagesSerializer(SessionSerializer):
     messages = SessionMessageSerializer(many=True)
 
 
-class SessionPagination(CursorPagination):
+class SessionPagination(pagination.CursorPagination):
     """Sessions by their newest state; its id grows with time."""
 
     def rows_after(
-        self, queryset: SessionStore, position: Position | None, *, backwards: bool
+        self, queryset: SessionStore, position: pagination.Position | None, *, backwards: bool
     ) -> list[Session]:
         """Return one session more than a page holds, beginning after the position."""
         if position is None:
@@ -80,7 +78,7 @@ class SessionPagination(CursorPagination):
         return queryset.list_sessions(self.page_size + 1, before=start)
 
 
-class SessionViewSet(ApiViewSet):
+class SessionViewSet(views.ApiViewSet):
     """The tenant's sessions. A session belongs to no user, so that bound keys do not see them."""
 
     serializer_class = SessionSerializer
@@ -91,7 +89,7 @@ class SessionViewSet(ApiViewSet):
     lookup_value_converter = "path"
     permission = "memory.view_message"
 
-    @operation(Action.LIST)
+    @views.operation(Action.LIST)
     def list(self, request: Request) -> Response:
         """List sessions, last used first.
 
@@ -100,7 +98,7 @@ class SessionViewSet(ApiViewSet):
         """
         return self.page(_store())
 
-    @operation(
+    @views.operation(
         Action.VIEW,
         query=MessagesQuerySerializer,
         returns=SessionWithMessagesSerializer,
@@ -113,7 +111,7 @@ class SessionViewSet(ApiViewSet):
         messages = _store().get_session_messages(thread_id, self.query["limit"])
         return Response(session | {"messages": SessionMessageSerializer(messages, many=True).data})
 
-    @operation(
+    @views.operation(
         Action.CLEAR,
         permission="audit.clear_session",
         own_transaction=True,

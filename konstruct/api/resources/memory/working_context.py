@@ -11,25 +11,15 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    MemoryOwner,
-    OptionalTextField,
-    StrictCharField,
-    StrictSerializer,
-)
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.http import bodies, views
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import Agent, ModelTier
-from memory.arguments import text_argument
+from memory import arguments, exceptions, models
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, WINDOW
 from memory.context import ContextManager, SessionStore
-from memory.context.prompt import Prompt, PromptItem
+from memory.context.prompt import PromptItem
 from memory.context.task import Task
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.exceptions import InvalidArgument
-from memory.models import Role
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -38,11 +28,11 @@ MAX_TURNS = 1000
 MAX_WINDOW_TURNS = 200
 
 
-class GivenTurnSerializer(StrictSerializer):
+class GivenTurnSerializer(bodies.StrictSerializer):
     """A turn of a conversation."""
 
     role = serializers.ChoiceField(choices=["user", "assistant"])
-    content = StrictCharField(
+    content = bodies.StrictCharField(
         allow_blank=True, max_length=settings.MAX_MESSAGE_CHARACTERS, help_text="The text."
     )
 
@@ -73,18 +63,18 @@ class TaskField(serializers.Field):
             self.fail("invalid")
         try:
             task = Task.of(data)
-            length = len(text_argument("task", task.text))
-        except InvalidArgument as error:
+            length = len(arguments.text_argument("task", task.text))
+        except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
         if length > settings.MAX_MESSAGE_CHARACTERS:
             self.fail("max_length", length=length, limit=settings.MAX_MESSAGE_CHARACTERS)
         return task
 
 
-class CompileSerializer(StrictSerializer):
+class CompileSerializer(bodies.StrictSerializer):
     """A task, and the agent and user of its memories."""
 
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         help_text="Name or id of the agent: its prompt, recall and facts are used."
     )
     task = TaskField(
@@ -92,22 +82,22 @@ class CompileSerializer(StrictSerializer):
         "fields. Facts and conversations are searched with the text or the description; without "
         "one nothing is searched. Each further field becomes a line of the task in the prompt.",
     )
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         required=False,
         help_text="The user. Without it, no user's facts and messages are included.",
     )
-    thread_id = ChannelIdField(
+    thread_id = bodies.ChannelIdField(
         required=False,
         help_text="A LangGraph thread: its turns are the session. Default, also for a thread "
         "without a history: the user's recent turns with the agent.",
     )
-    messages = BoundedListField(
+    messages = bodies.BoundedListField(
         child=GivenTurnSerializer(),
         required=False,
         max_length=MAX_TURNS,
         help_text="The turns before the task, oldest first, if the client has them.",
     )
-    system_prompt = OptionalTextField(
+    system_prompt = bodies.OptionalTextField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
         help_text="Replaces the agent's system prompt.",
     )
@@ -131,9 +121,10 @@ class TokenUsageSerializer(serializers.Serializer):
 class LeftOutSerializer(serializers.Serializer):
     """The numbers of turns and memories that did not fit."""
 
-    messages = serializers.IntegerField(help_text="Turns of the session, the oldest.")
-    memories = serializers.IntegerField(help_text="Memories, the least relevant.")
+    messages = serializers.IntegerField(source="messages_left_out", help_text="The oldest turns.")
+    memories = serializers.IntegerField(source="memories_left_out", help_text="The least relevant.")
     task = serializers.ListField(
+        source="task_cut",
         child=serializers.CharField(),
         help_text="Parts of the task that were cut or left out: `description`, and names of its "
         "fields.",
@@ -146,6 +137,12 @@ class SourceSerializer(serializers.Serializer):
     kind = serializers.ChoiceField(choices=["fact", "message"])
     id = serializers.UUIDField(help_text="memory_id of the fact, or id of the message.")
 
+    def to_representation(self, item: PromptItem) -> dict[str, Any]:
+        """Return the fact, or else the message, of the item."""
+        if item.fact is not None:
+            return {"kind": "fact", "id": item.fact.memory_id}
+        return {"kind": "message", "id": item.message_id}
+
 
 class ChatMessageSerializer(serializers.Serializer):
     """A message of a chat."""
@@ -157,23 +154,25 @@ class ChatMessageSerializer(serializers.Serializer):
 class CompiledSerializer(serializers.Serializer):
     """The sections that fit into one prompt, and the prompt."""
 
-    system_prompt = serializers.CharField()
-    messages = ChatMessageSerializer(many=True, help_text="The newest turns of the session.")
+    system_prompt = serializers.CharField(source="fitted.system_prompt")
+    messages = ChatMessageSerializer(
+        source="fitted.messages", many=True, help_text="The newest turns of the session."
+    )
     context = serializers.CharField(  # type: ignore[assignment]  # a field, not the property
-        help_text="Facts and recalled turns, one per line."
+        source="fitted.context", help_text="Facts and recalled turns, one per line."
     )
-    task = serializers.CharField()
-    token_usage = TokenUsageSerializer()
-    model_tier = serializers.CharField()
-    budget = serializers.IntegerField(help_text="Token limit of the whole prompt.")
-    left_out = LeftOutSerializer()
+    task = serializers.CharField(source="fitted.task")
+    token_usage = TokenUsageSerializer(source="fitted.token_usage")
+    model_tier = serializers.CharField(source="fitted.model_tier")
+    budget = serializers.IntegerField(source="fitted.budget", help_text="Token limit of a prompt.")
+    left_out = LeftOutSerializer(source="fitted")
     sources = SourceSerializer(
-        many=True, help_text="The source of each item of the context, in order."
+        source="included", many=True, help_text="The source of each item of the context, in order."
     )
-    prompt = ChatMessageSerializer(many=True, help_text="The messages for a chat model.")
+    prompt = ChatMessageSerializer(source="messages", many=True, help_text="For a chat model.")
 
 
-class ContextViewSet(ApiViewSet):
+class ContextViewSet(views.ApiViewSet):
     """Compiles an agent's context as the pipeline does."""
 
     subject = "context"
@@ -181,7 +180,7 @@ class ContextViewSet(ApiViewSet):
     allows_bound_keys = True
 
     @action(detail=False, methods=["post"], url_path="compile")
-    @operation(
+    @views.operation(
         Action.SEARCH,
         permission=(
             "orchestrator.view_agent",
@@ -220,33 +219,10 @@ class ContextViewSet(ApiViewSet):
         )
         agent_prompt = system_prompt_with(agent, [date_clause(zone=gathered.zone)])
         system_prompt = fields.get("system_prompt", agent_prompt)
-        prompt = manager.fit(gathered, system_prompt, tier)
-        return Response(CompiledSerializer(_document(prompt)).data)
+        return Response(CompiledSerializer(manager.fit(gathered, system_prompt, tier)).data)
 
 
-def _document(prompt: Prompt) -> dict[str, Any]:
-    fitted = prompt.fitted
-    return {
-        **fitted.without_numbers(),
-        "model_tier": fitted.model_tier,
-        "budget": fitted.budget,
-        "left_out": {
-            "messages": fitted.messages_left_out,
-            "memories": fitted.memories_left_out,
-            "task": fitted.task_cut,
-        },
-        "sources": [_source(memory) for memory in prompt.included],
-        "prompt": prompt.messages,
-    }
-
-
-def _source(memory: PromptItem) -> dict[str, Any]:
-    if memory.fact is not None:
-        return {"kind": "fact", "id": memory.fact.memory_id}
-    return {"kind": "message", "id": memory.message_id}
-
-
-class WindowQuery(MemoryOwner):
+class WindowQuery(bodies.MemoryOwner):
     """Query parameters of reading a window."""
 
     limit = serializers.IntegerField(
@@ -260,10 +236,8 @@ class WindowQuery(MemoryOwner):
 class WindowTurnSerializer(serializers.Serializer):
     """A turn in the window."""
 
-    message_id = serializers.UUIDField(
-        allow_null=True, help_text="Null for a turn that is not in the transcript."
-    )
-    role = serializers.ChoiceField(choices=Role.choices)
+    message_id = serializers.UUIDField(allow_null=True, help_text="Null: not in the transcript.")
+    role = serializers.ChoiceField(choices=models.Role.choices)
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
     at = serializers.DateTimeField(allow_null=True, help_text="The time of the turn, if known.")
@@ -278,13 +252,13 @@ class WindowSerializer(serializers.Serializer):
     turns = WindowTurnSerializer(many=True)
 
 
-class WindowViewSet(ApiViewSet):
+class WindowViewSet(views.ApiViewSet):
     """The window of one agent and one user."""
 
     subject = "window"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.VIEW,
         permission="memory.view_windowclear",
         query=WindowQuery,
@@ -298,27 +272,16 @@ class WindowViewSet(ApiViewSet):
         limit = self.query.get("limit", WINDOW)
         agent, user_id = self._agent_and_user()
         turns = get_recent_messages(required_tenant_id(), agent.id, user_id, n=limit)
-        document = {
-            "agent": agent.name,
-            "agent_id": agent.id,
-            "user_id": user_id,
-            "turns": [
-                {
-                    "message_id": turn.get("message_id"),
-                    "role": turn["role"],
-                    "name": turn.get("name", ""),
-                    "content": turn["content"],
-                    "at": datetime.fromisoformat(turn["at"]) if turn.get("at") else None,
-                }
-                for turn in turns
-            ],
-        }
+        for turn in turns:
+            turn.setdefault("name", "")
+            turn["at"] = turn.get("at") and datetime.fromisoformat(turn["at"])
+        document = {"agent": agent.name, "agent_id": agent.id, "user_id": user_id, "turns": turns}
         return Response(WindowSerializer(document).data)
 
-    @operation(
+    @views.operation(
         Action.CLEAR,
         permission="memory.add_windowclear",
-        query=MemoryOwner,
+        query=bodies.MemoryOwner,
         own_transaction=True,
         returns={204: None},
     )

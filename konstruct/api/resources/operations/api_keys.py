@@ -4,33 +4,23 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
-from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth.keys import Program, derive_key, issue_key, revoke_key
-from konstruct.api.http.bodies import (
-    AwareDateTimeField,
-    BoundedListField,
-    ChannelIdField,
-    RowSerializer,
-    StrictSerializer,
-    TextField,
-)
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
+from konstruct.api.http import bodies, schema, views
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 
-class ApiKeyFields(StrictSerializer):
+class ApiKeyFields(bodies.StrictSerializer):
     """A new API key."""
 
-    name = TextField(max_length=120, help_text="Name of the program that uses it.")
-    scopes = BoundedListField(
+    name = bodies.TextField(max_length=120, help_text="Name of the program that uses it.")
+    scopes = bodies.BoundedListField(
         child=serializers.ChoiceField(choices=KeyScope.choices),
         required=False,
         default=list(DEFAULT_SCOPES),
@@ -38,26 +28,26 @@ class ApiKeyFields(StrictSerializer):
         max_length=len(KeyScope),
         help_text="Its scopes, of those of your key. Default: read and write.",
     )
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of the only agent that it can use. Default: your key's, or all.",
     )
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         required=False,
         help_text="The only user that it can write for and read. Default: your key's, or all.",
     )
-    expires_at = AwareDateTimeField(
+    expires_at = bodies.AwareDateTimeField(
         required=False,
         allow_null=True,
         help_text="It is refused from then on; null: never. Default: the time of your key.",
     )
 
 
-class ApiKeySerializer(RowSerializer):
+class ApiKeySerializer(bodies.RowSerializer):
     """An API key, without its secret."""
 
-    url = UrlField("api-key-detail")
-    agent = AgentNameField(allow_null=True, help_text="The only agent that it can use.")
+    url = views.UrlField("api-key-detail")
+    agent = views.AgentNameField(allow_null=True, help_text="The only agent that it can use.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=KeyScope.choices), help_text="Its scopes."
     )
@@ -79,7 +69,7 @@ class NewApiKeySerializer(ApiKeySerializer):
         fields = [*ApiKeySerializer.Meta.fields, "key"]
 
 
-class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """API keys. A program sees its own key and those that it made."""
 
     queryset = ApiKey.objects.all()
@@ -94,7 +84,7 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         own = self._own_key()
         return keys if own is None else keys.filter(Q(pk=own.pk) | Q(parent_id=own.pk))
 
-    @operation(Action.LIST, scope=KeyScope.KEYS)
+    @views.operation(Action.LIST, scope=KeyScope.KEYS)
     def list(self, request: Request) -> Response:
         """List API keys, newest first.
 
@@ -102,18 +92,18 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         """
         return super().list(request)
 
-    @operation(Action.VIEW, scope=KeyScope.KEYS)
+    @views.operation(Action.VIEW, scope=KeyScope.KEYS)
     def retrieve(self, request: Request, key_id: UUID) -> Response:
         """Get an API key."""
         return super().retrieve(request)
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         scope=KeyScope.KEYS,
         body=ApiKeyFields,
         returns={201: NewApiKeySerializer},
         errors=(402, 409),
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create an API key.
@@ -141,7 +131,7 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         document = {**self.document(key), "key": str(text)}
         return Response(document, status=201, headers={"Location": document["url"]})
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission="api.change_apikey",
         scope=KeyScope.KEYS,

@@ -3,26 +3,16 @@
 from uuid import UUID
 
 from django.conf import settings
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
+from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http.idempotency import Idempotency
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
-from konstruct.orchestrator.handoff.escalations import (
-    Thread,
-    answer_as_person,
-    assign,
-    open_escalation,
-    resolve,
-)
-from konstruct.orchestrator.handoff.handovers import hand_over
+from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Escalation
 from memory.models import Message
 from tenants.audit.changes import row_state
@@ -32,13 +22,9 @@ from tenants.audit.models import Action
 class NewEscalationSerializer(bodies.StrictSerializer):
     """The thread that a person or another agent takes over."""
 
-    agent = bodies.ChannelIdField(
-        help_text="Name or id of the agent that the thread's messages are sent to."
-    )
+    agent = bodies.ChannelIdField(help_text="Agent (name or id) that gets the thread's messages.")
     user_id = bodies.ChannelIdField(help_text="The user.")
-    thread_id = bodies.ChannelIdField(
-        help_text="The conversation; it must have a message of the user."
-    )
+    thread_id = bodies.ChannelIdField(help_text="The conversation, with a message of the user.")
     reason = bodies.TextField(max_length=2000, help_text="The reason, for the record.")
     to_agent = bodies.ChannelIdField(
         required=False,
@@ -106,13 +92,13 @@ class StateField(serializers.ChoiceField):
 class EscalationSerializer(serializers.ModelSerializer):
     """A thread in which a person or another agent answers, or has answered."""
 
-    url = UrlField("escalation-detail")
-    agent = AgentNameField(help_text="The agent's name.")
+    url = views.UrlField("escalation-detail")
+    agent = views.AgentNameField(help_text="The agent's name.")
     state = StateField(
         choices=["open", "resolved"],
         help_text="open: a person or `to_agent` answers instead of the thread's own agent.",
     )
-    to_agent = AgentNameField(
+    to_agent = views.AgentNameField(
         "to_agent_id",
         help_text="The name of the agent that answers instead; empty if a person answers.",
     )
@@ -154,7 +140,7 @@ class EscalationFilter(filters.ThreadFilter):
     )
 
 
-class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Threads in which a person or another agent answers, newest first."""
 
     queryset = Escalation.objects.all()
@@ -165,14 +151,14 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     subject = "escalation"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.ESCALATE,
         "conversation",
         permission="orchestrator.add_escalation",
         body=NewEscalationSerializer,
         id="open_escalation",
         returns={200: EscalationSerializer, 201: EscalationSerializer},
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Escalate a conversation to a person, or hand it to another agent.
@@ -184,7 +170,7 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         nothing changes (200). If another agent answers it, the conversation is handed on.
         """
         fields = self.fields
-        thread = Thread(
+        thread = escalations.Thread(
             self.caller.agent(fields["agent"]).id,
             self.caller.user(fields["user_id"]),
             fields["thread_id"],
@@ -196,13 +182,13 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         }
         if "to_agent" in fields:
             to_agent = self.caller.agent(fields["to_agent"], active=True)
-            escalation, is_new = hand_over(thread, to_agent.id, **opening)
+            escalation, is_new = handovers.hand_over(thread, to_agent.id, **opening)
         else:
-            escalation, is_new = open_escalation(thread, **opening)
+            escalation, is_new = escalations.open_escalation(thread, **opening)
         return self.created(escalation, is_new=is_new, status=201 if is_new else 200)
 
     @action(detail=True, methods=["put"], url_path="assignment")
-    @operation(Action.EDIT, body=AssignmentSerializer, errors=(409,))
+    @views.operation(Action.EDIT, body=AssignmentSerializer, errors=(409,))
     def assign_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Assign an escalation to a member of the team.
 
@@ -210,17 +196,19 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         """
         escalation = self.get_object()
         before = row_state(escalation)
-        return self.changed(assign(escalation.pk, to=self.fields["assigned_to"]), before)
+        return self.changed(
+            escalations.assign(escalation.pk, to=self.fields["assigned_to"]), before
+        )
 
     @action(detail=True, methods=["post"], url_path="answer")
-    @operation(
+    @views.operation(
         Action.ANSWER,
         "conversation",
         body=AnswerSerializer,
         own_transaction=True,
         returns={201: AnswerMessageSerializer, 200: AnswerMessageSerializer},
         errors=(403, 409, 422),
-        headers=[IDEMPOTENCY_KEY],
+        headers=[schema.IDEMPOTENCY_KEY],
     )
     def answer_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Answer the user as a person.
@@ -232,30 +220,29 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         if self.caller.user_id:
             raise PermissionDenied("A key that is bound to a user cannot answer as a person.")
         escalation = self.get_object()
-        sent, content = idempotency_key(request), self.fields["content"]
-        key = None if sent is None else key_of_caller(request, f"{escalation.pk} {sent}")
+        sent, content = Idempotency(request, escalation.pk), self.fields["content"]
         is_new = []
 
         def log(turn: Message) -> None:
             is_new.append(turn)
             self.write_log_entry()
 
-        turn = answer_as_person(
+        turn = escalations.answer_as_person(
             escalation.pk,
             content,
             name=self.fields.get("name", self.caller.name),
-            idempotency_key=key,
+            idempotency_key=sent.key,
             on_change=log,
         )
         if turn.content != content:
             raise IdempotencyKeyReused(
-                f"You have sent Idempotency-Key {sent!r} with another answer. Send a new key."
+                f"You have sent Idempotency-Key {sent.sent!r} with another answer. Send a new key."
             )
         document = self.document(turn, AnswerMessageSerializer)
         return Response(document, status=201 if is_new else 200)
 
     @action(detail=True, methods=["post"], url_path="resolution")
-    @operation(Action.RESOLVE, body=ResolutionSerializer, errors=(409,))
+    @views.operation(Action.RESOLVE, body=ResolutionSerializer, errors=(409,))
     def resolve_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Resolve an escalation.
 
@@ -263,4 +250,6 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         """
         escalation = self.get_object()
         before = row_state(escalation)
-        return self.changed(resolve(escalation.pk, by=self.caller.name, **self.fields), before)
+        return self.changed(
+            escalations.resolve(escalation.pk, by=self.caller.name, **self.fields), before
+        )

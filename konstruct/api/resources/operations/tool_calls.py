@@ -4,43 +4,36 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import filters
-from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
-from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
-from konstruct.orchestrator import tool_calls
-from konstruct.orchestrator.exceptions import AlreadyDecided
-from konstruct.orchestrator.models import ToolCall
+from konstruct.api.http import bodies, filters, views
+from konstruct.orchestrator import exceptions, models, tool_calls
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 
-class DecisionSerializer(StrictSerializer):
+class DecisionSerializer(bodies.StrictSerializer):
     """The user's decision."""
 
-    approve = StrictBooleanField(help_text="true executes the call, false denies it.")
+    approve = bodies.StrictBooleanField(help_text="true executes the call, false denies it.")
 
 
 class ToolCallSerializer(serializers.ModelSerializer):
     """A tool call that an agent requested while it answered a message."""
 
-    url = UrlField("tool-call-detail")
-    agent = AgentNameField(help_text="The agent's name.")
+    url = views.UrlField("tool-call-detail")
+    agent = views.AgentNameField(help_text="The agent's name.")
     message_id = serializers.UUIDField(help_text="The message that the agent answers.")
     arguments = serializers.JSONField(help_text="The arguments of the call.")
-    state = serializers.ChoiceField(
-        choices=ToolCallState.choices, help_text="The state of the call."
-    )
+    state = serializers.ChoiceField(choices=ToolCallState.choices, help_text="State of the call.")
 
     class Meta:
-        model = ToolCall
+        model = models.ToolCall
         fields = [
             *("id", "url", "state", "agent", "agent_id", "user_id", "thread_id", "message_id"),
             *("asked_by_id", "content", "name", "arguments", "question"),
@@ -57,13 +50,13 @@ class ToolCallFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
     )
 
 
-class ToolCallViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """The tool calls of agents.
 
     `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
     """
 
-    queryset = ToolCall.objects.all()
+    queryset = models.ToolCall.objects.all()
     serializer_class = ToolCallSerializer
     filterset_class = ToolCallFilter
     ordering_fields = ("created_at",)
@@ -72,7 +65,7 @@ class ToolCallViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     allows_bound_keys = True
 
     @action(detail=True, methods=["post"], url_path="decision")
-    @operation(
+    @views.operation(
         Action.DECIDE,
         body=DecisionSerializer,
         own_transaction=True,
@@ -99,7 +92,7 @@ class ToolCallViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
                     by=f"{self.caller.name}, by the API",
                     visible=Q(**visible),
                 )
-            except AlreadyDecided as error:
+            except exceptions.AlreadyDecided as error:
                 late = error  # commits that the call has expired
             else:
                 self.log(decided, approve=approve, state=decided.state)

@@ -11,17 +11,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    AwareDateTimeField,
-    ChannelIdField,
-    StrictSerializer,
-    TextField,
-)
-from konstruct.api.http.views import AgentNameField, ApiViewSet, operation
-from konstruct.orchestrator import metering
+from konstruct.api.http import bodies, views
+from konstruct.orchestrator import metering, models, usage
 from konstruct.orchestrator.activity import MAX_DAYS, activity
-from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.usage import tenant_row, usage_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
 from tenants.context import fetch_value
@@ -47,15 +39,9 @@ class QuotaSerializer(serializers.Serializer):
     """A quota of this tenant, and its usage."""
 
     quota = serializers.ChoiceField([quota.value for quota in Quota])
-    used = serializers.FloatField(
-        allow_null=True, help_text="The usage. null: not measured, or not yet."
-    )
-    soft_limit = serializers.FloatField(
-        allow_null=True, help_text="The team is warned at this usage. null: never."
-    )
-    hard_limit = serializers.FloatField(
-        allow_null=True, help_text="Usage beyond it is refused. null: unlimited."
-    )
+    used = serializers.FloatField(allow_null=True, help_text="null: not measured, or not yet.")
+    soft_limit = serializers.FloatField(allow_null=True, help_text="Warns the team. null: never.")
+    hard_limit = serializers.FloatField(allow_null=True, help_text="More is refused. null: none.")
     resets_at = serializers.DateTimeField(
         allow_null=True, help_text="When the usage is reset. null: never, or each second."
     )
@@ -69,14 +55,10 @@ class UsageSerializer(serializers.Serializer):
     messages = serializers.IntegerField(help_text="Turns of the transcript.")
     embeddings = serializers.IntegerField(help_text="Vectors; a message has one per piece.")
     pending_embeddings = serializers.IntegerField(help_text="Messages not yet searchable.")
-    failed_embeddings = serializers.IntegerField(
-        help_text="Of these, messages that failed before and are retried."
-    )
+    failed_embeddings = serializers.IntegerField(help_text="Of these, those that are retried.")
     pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
     failed_replies = serializers.IntegerField(help_text="Messages whose reply has failed.")
-    quotas = QuotaSerializer(
-        many=True, required=False, help_text="Limits of the tenant; not for bound keys."
-    )
+    quotas = QuotaSerializer(many=True, required=False, help_text="Not for bound keys.")
     not_exact = serializers.ListField(
         child=serializers.CharField(),
         required=False,
@@ -85,15 +67,15 @@ class UsageSerializer(serializers.Serializer):
     )
 
 
-class DaysQuery(StrictSerializer):
+class DaysQuery(bodies.StrictSerializer):
     """Query parameters of the activity by day."""
 
     first = serializers.DateField(help_text="First day (UTC).")
     last = serializers.DateField(
-        help_text=f"Last day (UTC), at most {MAX_DAYS - 1} days after the first."
+        help_text=f"Last day, at most {MAX_DAYS - 1} days after the first."
     )
-    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
-    channel = TextField(required=False, max_length=100, help_text="Only of this channel.")
+    agent = bodies.ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    channel = bodies.TextField(required=False, max_length=100, help_text="Only of this channel.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a range that is empty, too long or outside of a calendar's usual years."""
@@ -112,9 +94,7 @@ class UsageOfDaySerializer(serializers.Serializer):
     messages = serializers.IntegerField(help_text="Messages of users.")
     replies = serializers.IntegerField(help_text="Replies of agents with a recall event.")
     from_facts = serializers.IntegerField(help_text="Replies with facts in their prompt.")
-    from_memories = serializers.IntegerField(
-        help_text="Replies with recalled messages, and without facts."
-    )
+    from_memories = serializers.IntegerField(help_text="Replies with memories and no facts.")
     from_turns = serializers.IntegerField(help_text="Replies with recent turns alone.")
     from_nothing = serializers.IntegerField(help_text="Replies without any of them.")
     escalations = serializers.IntegerField(help_text="Escalations to people that were opened.")
@@ -138,40 +118,32 @@ class UsageByDaySerializer(serializers.Serializer):
     """The activity of some days."""
 
     days = UsageOfDaySerializer(many=True, help_text="Oldest first.")
-    is_complete = serializers.BooleanField(
-        help_text="false: older days are still being counted. Ask again."
-    )
+    is_complete = serializers.BooleanField(help_text="false: days are still being counted.")
 
 
-class ModelUsageQuery(StrictSerializer):
+class ModelUsageQuery(bodies.StrictSerializer):
     """Query parameters of the usage of language models."""
 
-    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
-    since = AwareDateTimeField(
+    agent = bodies.ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    since = bodies.AwareDateTimeField(
         required=False,
         help_text=f"Only calls from this moment on (with a time zone). Default: {DAYS} days ago.",
     )
-    until = AwareDateTimeField(
-        required=False, help_text="Only calls before this moment (with a time zone)."
-    )
+    until = bodies.AwareDateTimeField(required=False, help_text="Only calls before this moment.")
 
 
 class ModelUsageRowSerializer(serializers.Serializer):
     """The calls of one day, agent, purpose and model."""
 
     day = serializers.DateField(help_text="The day (UTC).")
-    agent = AgentNameField(allow_null=True, help_text="The agent's name. null: no agent.")
+    agent = views.AgentNameField(allow_null=True, help_text="The agent's name. null: no agent.")
     agent_id = serializers.UUIDField(allow_null=True)
     purpose = serializers.CharField(help_text="Purpose of the calls, such as extraction.")
-    language_model = serializers.CharField(
-        help_text="Name of the tenant's language model. Empty: the deployment's."
-    )
+    language_model = serializers.CharField(help_text="The tenant's model. Empty: the deployment's.")
     model = serializers.CharField(help_text="Name of the model for its server.")
     calls = serializers.IntegerField(help_text="All calls.")
     failed = serializers.IntegerField(help_text="Calls that failed.")
-    unknown = serializers.IntegerField(
-        help_text="Calls without an outcome, because their process ended."
-    )
+    unknown = serializers.IntegerField(help_text="Calls without an outcome: their process ended.")
     prompt_tokens = serializers.IntegerField(help_text="Tokens sent.")
     completion_tokens = serializers.IntegerField(help_text="Tokens received.")
     cost = serializers.DecimalField(
@@ -189,13 +161,13 @@ class ModelUsageSerializer(serializers.Serializer):
     )
 
 
-class UsageViewSet(ApiViewSet):
+class UsageViewSet(views.ApiViewSet):
     """The numbers of rows of the tenant, or of those that a bound key sees."""
 
     subject = "usage"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.VIEW,
         "usage",
         permission="memory.view_message",
@@ -207,7 +179,7 @@ class UsageViewSet(ApiViewSet):
         of_caller = self.caller.rows
         of_message = {"agent": "message__agent_id", "user": "message__user_id"}
         pending_embeddings = of_caller(PendingEmbedding.objects.all(), **of_message)
-        pending_replies = of_caller(PendingReply.objects.all(), **of_message)
+        pending_replies = of_caller(models.PendingReply.objects.all(), **of_message)
         rows_by_name: dict[str, QuerySet[Any]] = {
             "agents": self.caller.agents(),
             "users": of_caller(Scope.objects.all()),
@@ -220,26 +192,31 @@ class UsageViewSet(ApiViewSet):
             "pending_replies": pending_replies.filter(failed_at__isnull=True),
             "failed_replies": pending_replies.filter(failed_at__isnull=False),
         }
-        counts: dict[str, Any] = {name: _count_rows(rows) for name, rows in rows_by_name.items()}
+        counts: dict[str, Any] = {  # up to MAX_COUNT + 1, which means any larger number
+            name: rows.order_by().values("pk")[: MAX_COUNT + 1].count()
+            for name, rows in rows_by_name.items()
+        }
         inexact = [name for name, count in counts.items() if count > MAX_COUNT]
         for name in inexact:
             counts[name] = MAX_COUNT
         if not self.caller.is_bound:
-            for name in {*inexact} & ESTIMATED.keys():
-                counts[name] = max(_estimated_rows(ESTIMATED[name]), MAX_COUNT)
+            for name in {*inexact} & ESTIMATED.keys():  # by Postgres' statistics
+                statement = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
+                estimate = fetch_value(statement, [ESTIMATED[name]._meta.db_table])
+                counts[name] = max(int(estimate), MAX_COUNT)
         optional_fields: dict[str, Any] = {"not_exact": inexact} if inexact else {}
         if not self.caller.is_bound:
             optional_fields["quotas"] = _quotas()
         return Response(UsageSerializer({**counts, **optional_fields}).data)
 
 
-class UsageByDayViewSet(ApiViewSet):
+class UsageByDayViewSet(views.ApiViewSet):
     """Activity and language models by day. Bound keys have no access."""
 
     subject = "usage"
 
     @action(detail=False, url_path="days")
-    @operation(
+    @views.operation(
         Action.VIEW, permission="memory.view_message", query=DaysQuery, returns=UsageByDaySerializer
     )
     def get_usage_by_day(self, request: Request) -> Response:
@@ -269,7 +246,7 @@ class UsageByDayViewSet(ApiViewSet):
         return Response(document.data)
 
     @action(detail=False, url_path="models")
-    @operation(
+    @views.operation(
         Action.VIEW,
         "model usage",
         permission="orchestrator.view_modelcall",
@@ -290,8 +267,8 @@ class UsageByDayViewSet(ApiViewSet):
 
 
 def _quotas() -> list[dict[str, Any]]:
-    tenant = tenant_row()
-    limits, used = limits_of(tenant.quotas), usage_of(tenant, Quota)
+    tenant = usage.tenant_row()
+    limits, used = limits_of(tenant.quotas), usage.usage_of(tenant, Quota)
     next_reset = next_month(timezone.now())
     return [
         {
@@ -303,14 +280,3 @@ def _quotas() -> list[dict[str, Any]]:
         }
         for quota in Quota
     ]
-
-
-def _estimated_rows(model: type[Model]) -> int:
-    """Return the number of rows of a table by Postgres' statistics."""
-    statement = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
-    return int(fetch_value(statement, [model._meta.db_table]))
-
-
-def _count_rows(rows: QuerySet[Any]) -> int:
-    """Count rows up to `MAX_COUNT` + 1, which means any larger number."""
-    return rows.order_by().values("pk")[: MAX_COUNT + 1].count()

@@ -4,30 +4,16 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from rest_framework import serializers
+from rest_framework import exceptions, mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import NotFound
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.permissions import Caller, OutsideOfKey
-from konstruct.api.http import bodies
-from konstruct.api.http.access_log import actor_of
-from konstruct.api.http.filters import Filter, FilterSet, FlagField
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.problems import current_request_id
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.auth.permissions import OutsideOfKey
+from konstruct.api.http import access_log, bodies, filters, problems, schema, views
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator.identities.channel_identities import linked_ids
-from konstruct.orchestrator.identities.erasure_requests import (
-    ThreadOfOthers,
-    replies_to_others,
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 
@@ -48,9 +34,7 @@ class EraseSerializer(bodies.StrictSerializer):
 class NewErasureSerializer(EraseSerializer):
     """The user to erase."""
 
-    user_id = bodies.ChannelIdField(
-        help_text="The exact user id. Ids that are linked to it are erased too."
-    )
+    user_id = bodies.ChannelIdField(help_text="The exact user id. Linked ids are erased too.")
     agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of an agent: only its data is erased. Default: all agents.",
@@ -131,16 +115,12 @@ class ErasureSerializer(serializers.Serializer):
         help_text="The conversation that is erased, or that has the erased message. Null: the user "
         "is erased.",
     )
-    message_id = serializers.UUIDField(
-        allow_null=True, required=False, help_text="The one message that is erased."
-    )
+    message_id = serializers.UUIDField(allow_null=True, required=False, help_text="The message.")
     all_replies = serializers.BooleanField(
         required=False,
         help_text="All replies to others that were written with the user's words are erased.",
     )
-    reply_ids = serializers.ListField(
-        child=serializers.UUIDField(), help_text="The further replies that are erased."
-    )
+    reply_ids = serializers.ListField(child=serializers.UUIDField(), help_text="Further replies.")
     reason = serializers.CharField()
     requested_by = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -164,9 +144,13 @@ class ErasureSerializer(serializers.Serializer):
         """Return the request with its state, its progress and all ids of the person."""
         user_ids, started, progress = [erasure.user_id], erasure.receipt, None
         if isinstance(erasure, ErasureRequest):
-            started, progress = erasure.progress, _progress(erasure.progress)
+            started = erasure.progress
+            if started and "messages" in started:
+                messages = started["messages"]
+                progress = {"messages_removed": messages["removed"], "messages": messages["of"]}
+                progress["step"] = started["step"]
             if erasure.user_ids or not erasure.done_at:
-                user_ids = erasure.user_ids or linked_ids(erasure.user_id)
+                user_ids = erasure.user_ids or channel_identities.linked_ids(erasure.user_id)
         document = {
             "url": reverse("erasure-detail", args=[erasure.pk], request=self.context["request"]),
             "user_ids": user_ids,
@@ -183,14 +167,14 @@ class ErasureSerializer(serializers.Serializer):
         return super().to_representation({**stored, **document})
 
 
-class ErasureFilter(FilterSet):
+class ErasureFilter(filters.FilterSet):
     """Filters of the list."""
 
-    user_id = Filter(
+    user_id = filters.Filter(
         bodies.ChannelIdField, "Only of this user, also after the erasure.", method="of_person"
     )
-    state = Filter(
-        FlagField,
+    state = filters.Filter(
+        filters.FlagField,
         "Only requests that are open or done.",
         lookup="done_at__isnull",
         choices=["open", "done"],
@@ -201,7 +185,7 @@ class ErasureFilter(FilterSet):
         return rows.filter(pk__in=_requests_about(self.caller.user(value)))
 
 
-class ErasureViewSet(ListModelMixin, ApiViewSet):
+class ErasureViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """Requests of erasure."""
 
     queryset = ErasureRequest.objects.all()
@@ -222,12 +206,12 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
             rows = rows.filter(pk__in=_requests_about(caller.user_id))
         return rows
 
-    @operation(Action.LIST, scope=(KeyScope.READ, KeyScope.ERASE), id="list_erasures")
+    @views.operation(Action.LIST, scope=(KeyScope.READ, KeyScope.ERASE), id="list_erasures")
     def list(self, request: Request) -> Response:
         """List the erasures of users. Erasures of messages are not listed."""
         return super().list(request)
 
-    @operation(
+    @views.operation(
         Action.ERASE,
         "person",
         permission=ERASE,
@@ -235,7 +219,7 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
         id="request_erasure",
         returns={202: ErasureSerializer},
         errors=(409, 422),
-        headers=[IDEMPOTENCY_KEY, LOCATION],
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Request the erasure of a user.
@@ -255,7 +239,7 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
             raise OutsideOfKey("Replies to others need a key of the whole tenant.")
         agent_id = self.caller.agent_id_in(fields)
         user_id = self.caller.user(fields["user_id"])
-        if self.caller.user_id is not None and len(linked_ids(user_id)) > 1:
+        if self.caller.user_id is not None and len(channel_identities.linked_ids(user_id)) > 1:
             raise OutsideOfKey(
                 f"Other ids are linked to {user_id!r}, and this key is of that user alone. Nothing "
                 "was noted; ask with a key of the whole tenant."
@@ -265,21 +249,21 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
 
         def create() -> UUID:
             nonlocal requested
-            requested = request_erasure(
+            requested = erasure_requests.request_erasure(
                 user_id,
-                by=actor_of(request),
+                by=access_log.actor_of(request),
                 agent_id=agent_id,
                 threads=fields.get("threads", ()),
                 reason=fields.get("reason", ""),
-                request_id=current_request_id(),
+                request_id=problems.current_request_id(),
                 by_bound_key=self.caller.is_bound,
                 **replies,
             )
             return requested.pk
 
         try:
-            erasure_id, _ = create_once(request, create)
-        except ThreadOfOthers as error:
+            erasure_id, _ = self.idempotency.once(create)
+        except erasure_requests.ThreadOfOthers as error:
             if self.caller.is_bound:
                 raise OutsideOfKey(str(error)) from error
             raise
@@ -291,7 +275,7 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
         document = self.document(requested)
         return Response(document, status=202, headers={"Location": document["url"]})
 
-    @operation(
+    @views.operation(
         Action.VIEW,
         scope=(KeyScope.READ, KeyScope.ERASE),
         id="get_erasure",
@@ -302,8 +286,12 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
         erasure: ErasureRequest | MessageErasure | None
         erasure = ErasureRequest.objects.filter(pk=erasure_id).first()
         erasure = erasure or MessageErasure.objects.filter(pk=erasure_id).first()
-        if erasure is None or not _may_see(self.caller, erasure):
-            raise NotFound
+        caller, user_id = self.caller, self.caller.user_id
+        if erasure is None or caller.agent_id not in (None, erasure.agent_id):
+            raise exceptions.NotFound
+        # A finished one has the user's digest.
+        if user_id is not None and erasure.user_id not in (user_id, *pseudonyms(user_id)):
+            raise exceptions.NotFound
         self.log(erasure)
         return Response(self.document(erasure))
 
@@ -314,7 +302,7 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
         ordering_fields=(),
         allows_bound_keys=False,
     )
-    @operation(
+    @views.operation(
         Action.LIST,
         "replies with words of a person",
         scope=(KeyScope.READ, KeyScope.ERASE),
@@ -327,8 +315,10 @@ class ErasureViewSet(ListModelMixin, ApiViewSet):
 
         An erasure of the user keeps them unless it names them. It needs a key of the whole tenant.
         """
-        user_ids = linked_ids(self.query["user_id"])
-        rows = replies_to_others(user_ids, agent_id=self.caller.agent_id_in(self.query))
+        user_ids = channel_identities.linked_ids(self.query["user_id"])
+        rows = erasure_requests.replies_to_others(
+            user_ids, agent_id=self.caller.agent_id_in(self.query)
+        )
         return self.page(rows, AffectedReplySerializer)
 
 
@@ -337,7 +327,7 @@ def _requests_about(user_id: str) -> Any:
 
 
 def erase_messages(
-    view: ApiViewSet,
+    view: views.ApiViewSet,
     *,
     agent_id: UUID,
     user_id: str,
@@ -347,38 +337,15 @@ def erase_messages(
     reason: str = "",
 ) -> Response:
     """Request the erasure of a message or a conversation, and answer with the request."""
-    erasure = request_message_erasure(
+    erasure = erasure_requests.request_message_erasure(
         agent_id=agent_id,
         user_id=user_id,
         thread_id=thread_id,
         message_id=message_id,
         reply_ids=reply_ids,
-        by=actor_of(view.request),
+        by=access_log.actor_of(view.request),
         reason=reason,
     )
     view.log(erasure, erasure_id=erasure.pk)
     document = view.document(erasure, ErasureSerializer)
     return Response(document, status=202, headers={"Location": document["url"]})
-
-
-def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
-    """Return whether the request is within the key's binding; a finished one has the user's
-    digest.
-    """
-    if caller.agent_id not in (None, erasure.agent_id):
-        return False
-    return caller.user_id is None or erasure.user_id in (
-        caller.user_id,
-        *pseudonyms(caller.user_id),
-    )
-
-
-def _progress(progress: dict[str, Any] | None) -> dict[str, Any] | None:
-    if not progress or "messages" not in progress:
-        return None
-    messages = progress["messages"]
-    return {
-        "step": progress["step"],
-        "messages_removed": messages["removed"],
-        "messages": messages["of"],
-    }

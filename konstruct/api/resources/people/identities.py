@@ -2,16 +2,13 @@
 
 from uuid import UUID
 
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import filters, schema, views
 from konstruct.api.http.bodies import ChannelIdField, OptionalTextField, StrictSerializer
-from konstruct.api.http.filters import Filter, FilterSet
-from konstruct.api.http.schema import LOCATION
-from konstruct.api.http.views import ApiViewSet, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
@@ -24,9 +21,7 @@ class NewIdentitySerializer(StrictSerializer):
     """The id of a sender in a channel."""
 
     channel = ChannelIdField(help_text="slack …")
-    workspace = ChannelIdField(
-        required=False, help_text="The workspace in the channel, if the channel has workspaces."
-    )
+    workspace = ChannelIdField(required=False, help_text="The workspace, if the channel has any.")
     native_id = ChannelIdField(help_text="The sender's id in the channel.")
     name = OptionalTextField(max_length=255, help_text="The sender's display name in the channel.")
 
@@ -40,7 +35,7 @@ class LinkSerializer(StrictSerializer):
 class IdentitySerializer(serializers.ModelSerializer):
     """The id of a sender in a channel, and the user that its messages belong to."""
 
-    url = UrlField("identity-detail")
+    url = views.UrlField("identity-detail")
 
     class Meta:
         model = ChannelIdentity
@@ -50,16 +45,16 @@ class IdentitySerializer(serializers.ModelSerializer):
         ]
 
 
-class IdentityFilter(FilterSet):
+class IdentityFilter(filters.FilterSet):
     """Filters of the list."""
 
-    channel = Filter(ChannelIdField, "Only of this channel.")
-    workspace = Filter(ChannelIdField, "Only of this workspace.")
-    native_id = Filter(ChannelIdField, "Only this id of a channel.")
-    user_id = Filter(ChannelIdField, "Only identities that belong to this user.")
+    channel = filters.Filter(ChannelIdField, "Only of this channel.")
+    workspace = filters.Filter(ChannelIdField, "Only of this workspace.")
+    native_id = filters.Filter(ChannelIdField, "Only this id of a channel.")
+    user_id = filters.Filter(ChannelIdField, "Only identities that belong to this user.")
 
 
-class IdentityViewSet(ListModelMixin, ApiViewSet):
+class IdentityViewSet(mixins.ListModelMixin, views.ApiViewSet):
     """Identities of the tenant, newest first."""
 
     queryset = ChannelIdentity.objects.all()
@@ -68,13 +63,13 @@ class IdentityViewSet(ListModelMixin, ApiViewSet):
     ordering_fields = ("created_at",)
     subject, subjects = "identity", "identities"
 
-    @operation(
+    @views.operation(
         Action.CREATE,
         body=NewIdentitySerializer,
         id="name_identity",
         returns={200: IdentitySerializer},
         errors=(402, 409),
-        headers=[LOCATION],
+        headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create or rename an identity.
@@ -98,7 +93,7 @@ class IdentityViewSet(ListModelMixin, ApiViewSet):
         document = self.document(identity)
         return Response(document, headers={"Location": document["url"]})
 
-    @operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE))
+    @views.operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE))
     def retrieve(self, request: Request, identity_id: UUID) -> Response:
         """Get an identity."""
         identity = channel_identities.find_identity(identity_id)
@@ -106,7 +101,7 @@ class IdentityViewSet(ListModelMixin, ApiViewSet):
         return Response(self.document(identity))
 
     @action(detail=True, methods=["put"], url_path="link")
-    @operation(Action.LINK, body=LinkSerializer, errors=(409,))
+    @views.operation(Action.LINK, body=LinkSerializer, errors=(409,))
     def link_identity(self, request: Request, identity_id: UUID) -> Response:
         """Link an identity to a user.
 
@@ -121,7 +116,7 @@ class IdentityViewSet(ListModelMixin, ApiViewSet):
         return self.changed(linked, before)
 
     @link_identity.mapping.delete
-    @operation(Action.LINK, "identity, away from its user", errors=(409,))
+    @views.operation(Action.LINK, "identity, away from its user", errors=(409,))
     def unlink_identity(self, request: Request, identity_id: UUID) -> Response:
         """Unlink an identity from its user.
 

@@ -17,28 +17,12 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import person_may
-from konstruct.api.http.bodies import (
-    AgentUserQuery,
-    AwareDateTimeField,
-    ChannelIdField,
-    CheckedObjectField,
-    OptionalTextField,
-    RowSerializer,
-    StrictCharField,
-    StrictSerializer,
-    id_of_path,
-)
+from konstruct.api.auth import keys, permissions
+from konstruct.api.http import bodies, views
 from konstruct.api.http.pagination import CursorPagination, Position as PagePosition
-from konstruct.api.http.views import ApiViewSet, agent_names, operation
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator.identities.channel_identities import (
-    is_known,
-    linked_ids,
-    users_of_accounts,
-)
-from konstruct.orchestrator.identities.person_export import PersonExport
+from konstruct.orchestrator import models, usage
+from konstruct.orchestrator.identities import channel_identities, person_export
 from konstruct.orchestrator.identities.timeline import (
     MAX_TEXT,
     PERMISSIONS,
@@ -47,13 +31,9 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
-from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.usage import require_storage
-from memory.arguments import id_argument, time_zone_argument
+from memory import arguments, conf, exceptions
 from memory.browse.people import people, with_text
-from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
-from memory.exceptions import InvalidArgument
 from tenants.admin.exports import streamed
 from tenants.audit.models import Action
 from tenants.audit.people import Person, lock_person
@@ -103,9 +83,7 @@ class UserSerializer(serializers.Serializer):
         child=serializers.CharField(),
         help_text="Names in their messages, newest first, at most 20.",
     )
-    messages = serializers.IntegerField(
-        help_text="Turns of all their conversations with all agents."
-    )
+    messages = serializers.IntegerField(help_text="Turns of their conversations with all agents.")
     facts = serializers.IntegerField(help_text="Valid facts about them.")
     first_at = serializers.DateTimeField(
         allow_null=True, help_text="The time of the first message; null if there are only facts."
@@ -114,22 +92,22 @@ class UserSerializer(serializers.Serializer):
     agents = AgentOfUserSerializer(many=True)
 
 
-class UserFields(StrictSerializer):
+class UserFields(bodies.StrictSerializer):
     """What programs set of a user."""
 
-    name = ChannelIdField(
+    name = bodies.ChannelIdField(
         source="chosen_name",
         required=False,
         allow_blank=True,
         max_length=120,
         help_text="The user's name.",
     )
-    time_zone = OptionalTextField(
+    time_zone = bodies.OptionalTextField(
         max_length=64,
         help_text="A name such as Asia/Tokyo, for times in prompts. Empty: that of the user's "
         "channel, or else the agent's, or else UTC.",
     )
-    language = StrictCharField(
+    language = bodies.StrictCharField(
         required=False,
         allow_blank=True,
         max_length=35,
@@ -137,15 +115,15 @@ class UserFields(StrictSerializer):
         help_text="The user's language by BCP 47, such as de or pt-BR, in which Latin words of "
         "messages and questions are searched, unless the agent has a language. Default: none.",
     )
-    metadata = CheckedObjectField(
+    metadata = bodies.CheckedObjectField(
         check=metadata_argument,
         required=False,
-        help_text=f"A JSON object of at most {MAX_MESSAGE_METADATA_BYTES:,} bytes.",
+        help_text=f"A JSON object of at most {conf.MAX_MESSAGE_METADATA_BYTES:,} bytes.",
     )
 
     def validate_time_zone(self, name: str) -> str:
         """Refuse a text that is no name of a time zone."""
-        return time_zone_argument("time_zone", name)
+        return arguments.time_zone_argument("time_zone", name)
 
 
 class UserChanges(UserFields):
@@ -154,7 +132,7 @@ class UserChanges(UserFields):
     min_fields = 1
 
 
-class ProfileSerializer(RowSerializer):
+class ProfileSerializer(bodies.RowSerializer):
     """What is set of a user."""
 
     name = serializers.CharField(source="chosen_name", help_text="The user's name.")
@@ -171,9 +149,7 @@ class ExportSerializer(serializers.Serializer):
     """All data of a person. Further members are lists of rows by their kind."""
 
     user_id = serializers.CharField(help_text="The user.")
-    user_ids = serializers.ListField(
-        child=serializers.CharField(), help_text="All ids of the person."
-    )
+    user_ids = serializers.ListField(child=serializers.CharField(), help_text="Ids of the person.")
     exported_at = serializers.DateTimeField(help_text="When it was exported.")
     messages = serializers.ListField(child=serializers.DictField(), help_text="Their messages.")
     facts = serializers.ListField(child=serializers.DictField(), help_text="Facts about them.")
@@ -186,9 +162,7 @@ class TimelineEntrySerializer(serializers.Serializer):
     kind = serializers.ChoiceField(
         choices=[kind.value for kind in EntryKind], help_text="The kind of event."
     )
-    action = serializers.CharField(
-        help_text="The event, such as the role of a message, `recalled`, or `resolved`."
-    )
+    action = serializers.CharField(help_text="Such as the role of a message, or `resolved`.")
     agent_id = serializers.UUIDField(
         allow_null=True, help_text="The agent; null if it concerns no agent or all of them."
     )
@@ -196,9 +170,7 @@ class TimelineEntrySerializer(serializers.Serializer):
     subject_id = serializers.CharField(
         allow_null=True, help_text="Id of the message, fact, escalation … that it is about."
     )
-    text = serializers.CharField(
-        help_text=f"Text of the message, question or fact, up to {MAX_TEXT} characters."
-    )
+    text = serializers.CharField(help_text=f"Its text, up to {MAX_TEXT} characters.")
     by = serializers.CharField(help_text="Name of the author, or empty.")
     note = serializers.CharField(help_text="The reason, or the channel of a message, or empty.")
 
@@ -221,7 +193,7 @@ class TimelinePagination(CursorPagination):
         """Return None."""
 
 
-class UsersQuery(AgentUserQuery):
+class UsersQuery(bodies.AgentUserQuery):
     """Query parameters of the list of users."""
 
     q = serializers.CharField(
@@ -232,21 +204,19 @@ class UsersQuery(AgentUserQuery):
     )
 
 
-class TimelineQuery(StrictSerializer):
+class TimelineQuery(bodies.StrictSerializer):
     """Query parameters of a timeline."""
 
-    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    agent = bodies.ChannelIdField(required=False, help_text="Only of this agent (name or id).")
     kind = serializers.ChoiceField(
         choices=[kind.value for kind in EntryKind],
         required=False,
         help_text="Only events of this kind.",
     )
-    until = AwareDateTimeField(
-        required=False, help_text="Only events before this moment (with a time zone)."
-    )
+    until = bodies.AwareDateTimeField(required=False, help_text="Only events before this moment.")
 
 
-class UserViewSet(ApiViewSet):
+class UserViewSet(views.ApiViewSet):
     """The end users of the tenant."""
 
     serializer_class = UserSerializer
@@ -258,24 +228,26 @@ class UserViewSet(ApiViewSet):
     permission = "memory.view_scope"
     allows_bound_keys = True
 
-    @operation(
+    @views.operation(
         Action.LIST,
         query=UsersQuery,
         id="list_users",
-        description="Returns every user with a message or a fact, ordered by id, with counts of "
-        "the messages and facts that the key may see.",
     )
     def list(self, request: Request) -> Response:
-        """List end users."""
+        """List end users.
+
+        Returns every user with a message or a fact, ordered by id, with counts of the messages and
+        facts that the key may see.
+        """
         agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
         users = people(agent_id=agent_id)
         if user_id is not None:
             users = users.filter(user_id=user_id)
         if text := self.query.get("q"):
-            accounts = users_of_accounts(text) if agent_id is None else ()
+            accounts = channel_identities.users_of_accounts(text) if agent_id is None else ()
             users = users.filter(with_text(text, also_ids=accounts, agent_id=agent_id))
         page: Any = self.paginate_queryset(users) or ()
-        names = agent_names(UUID(agent["id"]) for user in page for agent in user.agents)
+        names = views.agent_names(UUID(agent["id"]) for user in page for agent in user.agents)
         context = {"agent_names": names}
         return self.get_paginated_response(UserSerializer(page, many=True, context=context).data)
 
@@ -286,7 +258,7 @@ class UserViewSet(ApiViewSet):
         ordering=("-at", "-key"),
         ordering_fields=(),
     )
-    @operation(
+    @views.operation(
         Action.VIEW,
         "timeline",
         query=TimelineQuery,
@@ -305,14 +277,14 @@ class UserViewSet(ApiViewSet):
         until = self.query.get("until")
         events = partial(
             timeline,
-            [user_id] if self.caller.is_bound else linked_ids(user_id),
+            [user_id] if self.caller.is_bound else channel_identities.linked_ids(user_id),
             kinds=self._kinds(),
             agent_id=self.caller.agent_id_in(self.query),
             before=until and Position(until),
         )
         return self.page(events, TimelineEntrySerializer)
 
-    @operation(Action.VIEW, returns=ProfileSerializer, headers=[USER_ID])
+    @views.operation(Action.VIEW, returns=ProfileSerializer, headers=[USER_ID])
     def get_user(self, request: Request, user_id: str) -> Response:
         """Get what is set of a user.
 
@@ -322,7 +294,7 @@ class UserViewSet(ApiViewSet):
         self.log(person)
         return Response(self.document(person, ProfileSerializer))
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=CHANGE_USER,
         body=UserFields,
@@ -340,7 +312,7 @@ class UserViewSet(ApiViewSet):
         person.metadata = {}
         return self.merge(person, NO_PROFILE | self.fields, ProfileSerializer)
 
-    @operation(
+    @views.operation(
         Action.EDIT,
         permission=CHANGE_USER,
         body=UserChanges,
@@ -356,7 +328,7 @@ class UserViewSet(ApiViewSet):
         return self.merge(self._lock(user_id), self.fields, ProfileSerializer)
 
     @action(detail=True, url_path="export")
-    @operation(
+    @views.operation(
         Action.EXPORT,
         "person",
         permission="audit.export_person",
@@ -373,24 +345,24 @@ class UserViewSet(ApiViewSet):
         """
         if self.caller.is_bound:
             raise PermissionDenied("This concerns all agents and linked ids: yours is a bound key.")
-        user_ids = linked_ids(self._user_id(user_id))
-        if not is_known(user_ids):
+        user_ids = channel_identities.linked_ids(self._user_id(user_id))
+        if not channel_identities.is_known(user_ids):
             raise Http404
         self.log(people=user_ids, format="json")
-        agents = dict(Agent.objects.values_list("pk", "name"))
-        pieces = PersonExport(user_ids, agents).as_json()
+        agents = dict(models.Agent.objects.values_list("pk", "name"))
+        pieces = person_export.PersonExport(user_ids, agents).as_json()
         return streamed(request._request, pieces, content_type="application/json")
 
     def _lock(self, user_id: str) -> Person:
-        user_id = self._visible(id_of_path("user_id", user_id))
-        require_storage()
+        user_id = self._visible(bodies.id_of_path("user_id", user_id))
+        usage.require_storage()
         return lock_person(user_id)
 
     def _user_id(self, user_id: str) -> str:
         """Return a user id. Raise Http404 for a text that is none."""
         try:
-            return self.caller.user(id_argument("user_id", user_id))
-        except InvalidArgument as error:
+            return self.caller.user(arguments.id_argument("user_id", user_id))
+        except exceptions.InvalidArgument as error:
             raise Http404 from error
 
     def _visible(self, user_id: str) -> str:
@@ -409,8 +381,8 @@ class UserViewSet(ApiViewSet):
             for kind in EntryKind
             if (
                 not (self.caller.is_bound and kind in TENANT_KINDS)
-                if isinstance(user, Program)
-                else person_may(user, PERMISSIONS[kind])
+                if isinstance(user, keys.Program)
+                else permissions.person_may(user, PERMISSIONS[kind])
             )
         ]
         kind = self.query.get("kind")

@@ -24,7 +24,7 @@ def test_failed_read_is_not_recorded_as_a_read(
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("later")
 
-    monkeypatch.setattr("konstruct.api.resources.memory.facts.etag_response", breaks)
+    monkeypatch.setattr("konstruct.api.http.views.etag_response", breaks)
     before = len(access_events(seed.program.tenant))
     assert seed.program.get(f"{V1}facts/{seed.fact}/").status_code == 500
     (event,) = access_events(seed.program.tenant)[before:]

@@ -9,7 +9,7 @@ from django.test import Client
 from rest_framework.response import Response
 
 from konstruct.api.auth.keys import KeyInvalid
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.views import ApiViewSet, operation
 from tenants.audit.models import Action
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.interfaces.mcp.speaking import call
@@ -150,12 +150,12 @@ def test_the_pseudonym_of_an_erased_user_is_no_id(program_a: Program) -> None:
 
 
 def test_a_method_without_an_operation_fails_when_the_class_is_made() -> None:
-    with pytest.raises(TypeError, match="does not declare delete: decorate the method"):
+    with pytest.raises(TypeError, match="does not declare destroy: decorate the method"):
 
-        class Undeclared(ApiView):
+        class Undeclared(ApiViewSet):
             @operation(Action.VIEW, "thing", permission="memory.view_message")
-            def get(self, request: Any) -> Response:
+            def retrieve(self, request: Any) -> Response:
                 return Response()
 
-            def delete(self, request: Any) -> Response:
+            def destroy(self, request: Any) -> Response:
                 return Response(status=204)

@@ -12,7 +12,7 @@ from konstruct.api.http import problems
 from konstruct.api.http.exceptions import KONSTRUCT_ERRORS, problem_of
 from konstruct.api.http.middleware import RequestIdMiddleware
 from konstruct.api.http.problems import MEDIA_TYPE, FieldError, Problem, current_request_id
-from konstruct.channels.rest import views
+from konstruct.orchestrator import replies
 from tenants.log_context import log_ids
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -45,7 +45,7 @@ def test_internal_error(
         raise RuntimeError("secret internals")
 
     settings.DEBUG = debug
-    monkeypatch.setattr(views, "sent_messages", explode)
+    monkeypatch.setattr(replies, "sent_messages", explode)
     response = program_a.get(MESSAGES)
     document = problem(response, 500, "internal-error")
     assert "secret" not in str(document)

@@ -203,7 +203,7 @@ def test_internal_error_is_returned_without_its_cause(
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("postgres://user:secret@host")
 
-    monkeypatch.setattr("konstruct.interfaces.mcp.tools.row_state", breaks)
+    monkeypatch.setattr("konstruct.interfaces.mcp.tools.changes.row_state", breaks)
     failed = call(program_a, "remember", content="Maria lies.", user_id="maria")
     assert failed["isError"] is True
     assert "secret" not in text_of(failed)
