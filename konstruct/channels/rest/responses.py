@@ -23,15 +23,9 @@ from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.problems import Problem, current_request_id
 from konstruct.api.http.views import ApiViewSet, agent_names
 from konstruct.channels.rest import serializers
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
-from konstruct.orchestrator.replies import (
-    DeferredResponse,
-    RepeatedResponse,
-    Status,
-    StreamingResponse,
-    progress_of,
-)
 from memory.models import Message, PendingEmbedding
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
@@ -77,7 +71,7 @@ class JsonOrEvents(DefaultContentNegotiation):
 
 def has_settled(response: Response) -> bool:
     """Return whether a request does not wait for more: it waits for an agent or a person."""
-    return response.data["status"] not in (Status.QUEUED, Status.WITH_PERSON)
+    return response.data["status"] not in (replies.Status.QUEUED, replies.Status.WITH_PERSON)
 
 
 def respond_when_settled(
@@ -112,7 +106,7 @@ def respond_when_settled(
     if not hasattr(view.request._request, "waits_in_event_loop"):
         return respond_now()
     finish = partial(copy_context().run, _finish, view, response, tenant_id, respond_now)
-    response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
+    response.deferred = replies.DeferredResponse(tenant_id, message_id, seconds, finish)
     return response
 
 
@@ -135,7 +129,7 @@ def respond_when_indexed(
 
     if hasattr(view.request._request, "waits_in_event_loop"):
         finish = partial(copy_context().run, _finish, view, response, tenant_id, respond)
-        response.deferred = DeferredResponse(
+        response.deferred = replies.DeferredResponse(
             tenant_id, next(iter(message_ids)), seconds, finish, are_indexed
         )
     return response
@@ -191,7 +185,7 @@ def stream_events(
         return context.run(ended, sent)
 
     overloaded, refused = fail(Problem.of_status(503)), fail(Problem.of_status(401))
-    response.stream = StreamingResponse(  # type: ignore[attr-defined]  # for the web process
+    response.stream = replies.StreamingResponse(  # type: ignore[attr-defined]  # for the web process
         tenant_id, message_id, seconds, opening, piece, run, overloaded, refused
     )
     return response
@@ -238,22 +232,22 @@ def repeat_events(view: ApiViewSet, read: Callable[[], bytes], seconds: float) -
     refused = Problem.of_status(401).as_json(
         path=view.request.path, request_id=current_request_id()
     )
-    response.repeated = RepeatedResponse(  # type: ignore[attr-defined]  # for the web process
+    response.repeated = replies.RepeatedResponse(  # type: ignore[attr-defined]  # for the web process
         seconds, lambda: context.run(read_in_tenant), event(refused, "error")
     )
     return response
 
 
 DETAILS = {
-    Status.AWAITING_CONSENT: "The agent wants to use a tool and needs the user's consent. Ask the "
-    "user each call's question and send the answer to its decision_url.",
-    Status.WITH_PERSON: "A person answers in this conversation instead of the agent.",
-    Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools.",
+    replies.Status.AWAITING_CONSENT: "The agent wants to use a tool and needs the user's consent. "
+    "Ask the user each call's question and send the answer to its decision_url.",
+    replies.Status.WITH_PERSON: "A person answers in this conversation instead of the agent.",
+    replies.Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools.",
 }
 _WAITS_FOR = {
-    Status.AWAITING_CONSENT: "user",
-    Status.WITH_PERSON: "person",
-    Status.WITH_PROGRAM: "program",
+    replies.Status.AWAITING_CONSENT: "user",
+    replies.Status.WITH_PERSON: "person",
+    replies.Status.WITH_PROGRAM: "program",
 }
 
 
@@ -277,7 +271,7 @@ def message_document(
 
     The serializer itself would take a fifth of the time of a page of messages.
     """
-    progress = progress_of(message)
+    progress = replies.progress_of(message)
     reply = progress.reply
     return {
         "id": message.id,
@@ -307,23 +301,23 @@ def message_document(
             "attempts": progress.attempts,
             "next_attempt_at": progress.next_attempt_at,
         }
-        if progress.last_error or progress.status in (Status.FAILED, Status.CLOSED)
+        if progress.last_error or progress.status in (replies.Status.FAILED, replies.Status.CLOSED)
         else None,
     }
 
 
 def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
     """Return the field `waits_for` of each held message, with one query for each kind."""
-    held: dict[Status, list[Message]] = {status: [] for status in DETAILS}
+    held: dict[replies.Status, list[Message]] = {status: [] for status in DETAILS}
     for message in messages:
-        held.get(progress_of(message).status, []).append(message)
+        held.get(replies.progress_of(message).status, []).append(message)
     context = {"request": request}
     calls: dict[UUID, list[Any]] = {}
-    waiting = ToolCall.objects.waiting().filter(message__in=held[Status.AWAITING_CONSENT])
+    waiting = ToolCall.objects.waiting().filter(message__in=held[replies.Status.AWAITING_CONSENT])
     for call in waiting.order_by("round", "position"):
         document = serializers.WaitingCallSerializer(call, context=context).data
         calls.setdefault(call.message_id, []).append(document)
-    with_person = held[Status.WITH_PERSON]
+    with_person = held[replies.Status.WITH_PERSON]
     columns = ("agent_id", "user_id", "thread_id")
     opened = (
         Escalation.objects.open()

@@ -12,20 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import mcp_types as mcp
 from django.conf import settings
-from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    DEFAULT_NEGOTIATED_VERSION,
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    JSONRPCNotification,
-    JSONRPCRequest,
-)
 from mcp_types.methods import serialize_server_result, validate_client_request
 from mcp_types.version import (
     HANDSHAKE_PROTOCOL_VERSIONS,
@@ -43,11 +31,11 @@ METHOD_HEADER: Final = "Mcp-Method"
 NAME_HEADER: Final = "Mcp-Name"
 # The HTTP status of errors in revisions since 2026-07-28; earlier ones send 200.
 _STATUS: Final = {
-    INVALID_REQUEST: 400,
-    INVALID_PARAMS: 400,
-    HEADER_MISMATCH: 400,
-    UNSUPPORTED_PROTOCOL_VERSION: 400,
-    METHOD_NOT_FOUND: 404,
+    mcp.INVALID_REQUEST: 400,
+    mcp.INVALID_PARAMS: 400,
+    mcp.HEADER_MISMATCH: 400,
+    mcp.UNSUPPORTED_PROTOCOL_VERSION: 400,
+    mcp.METHOD_NOT_FOUND: 404,
 }
 _BASE64_HEADER = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
 
@@ -78,24 +66,25 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
     """
     if not isinstance(body, dict):
         raise RpcError(
-            INVALID_REQUEST, "Send one JSON-RPC message as a JSON object. Batches are not taken."
+            mcp.INVALID_REQUEST,
+            "Send one JSON-RPC message as a JSON object: no batch.",
         )
-    kind = JSONRPCRequest if "id" in body else JSONRPCNotification
+    kind = mcp.JSONRPCRequest if "id" in body else mcp.JSONRPCNotification
     try:
-        parsed: JSONRPCRequest | JSONRPCNotification = kind.model_validate(body)
+        parsed: mcp.JSONRPCRequest | mcp.JSONRPCNotification = kind.model_validate(body)
     except ValidationError as error:
-        raise RpcError(INVALID_REQUEST, f"No JSON-RPC request: {_details(error)}") from error
-    version = headers.get(VERSION_HEADER, DEFAULT_NEGOTIATED_VERSION)
+        raise RpcError(mcp.INVALID_REQUEST, f"No JSON-RPC request: {_details(error)}") from error
+    version = headers.get(VERSION_HEADER, mcp.DEFAULT_NEGOTIATED_VERSION)
     params = parsed.params or {}
     message = Message(getattr(parsed, "id", None), parsed.method, params, version)
     if version in HANDSHAKE_PROTOCOL_VERSIONS:
         return message
     if message.id is not None:
         meta = message.params.get("_meta")
-        needed = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
+        needed = (mcp.PROTOCOL_VERSION_META_KEY, mcp.CLIENT_CAPABILITIES_META_KEY)
         missing = [key for key in needed if not isinstance(meta, dict) or key not in meta]
         if missing or not isinstance(meta, dict):
-            raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
+            raise RpcError(mcp.INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
         sent_name = headers.get(NAME_HEADER)
         if encoded := _BASE64_HEADER.fullmatch(sent_name or ""):
             try:
@@ -106,17 +95,17 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
         for header, member, agrees in (
             (
                 VERSION_HEADER,
-                f"params._meta.{PROTOCOL_VERSION_META_KEY}",
-                meta[PROTOCOL_VERSION_META_KEY] == version,
+                f"params._meta.{mcp.PROTOCOL_VERSION_META_KEY}",
+                meta[mcp.PROTOCOL_VERSION_META_KEY] == version,
             ),
             (METHOD_HEADER, "method", headers.get(METHOD_HEADER) == message.method),
             (NAME_HEADER, "params.name", name is None or sent_name == name),
         ):
             if not agrees:
-                raise RpcError(HEADER_MISMATCH, f"The header {header} must equal {member}.")
+                raise RpcError(mcp.HEADER_MISMATCH, f"The header {header} must equal {member}.")
     if not message.is_modern:
         raise RpcError(
-            UNSUPPORTED_PROTOCOL_VERSION,
+            mcp.UNSUPPORTED_PROTOCOL_VERSION,
             f"This server does not support the revision {version[:100]!r}.",
             {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version},
         )
@@ -160,13 +149,13 @@ def answer(
     Raises:
         RpcError: the method is unknown, or its parameters are invalid.
     """
-    unknown = RpcError(METHOD_NOT_FOUND, f"There is no method {message.method[:100]!r} here.")
+    unknown = RpcError(mcp.METHOD_NOT_FOUND, f"There is no method {message.method[:100]!r}.")
     try:
         validate_client_request(message.method, message.version, message.params)
     except KeyError:
         raise unknown from None
     except ValidationError as error:
-        raise RpcError(INVALID_PARAMS, _details(error)) from error
+        raise RpcError(mcp.INVALID_PARAMS, _details(error)) from error
     result: dict[str, Any]
     match message.method:
         case "initialize":
@@ -192,7 +181,9 @@ def answer(
             name = message.params["name"]
             if (tool := TOOLS.get(name)) is None:
                 known = ", ".join(TOOLS)
-                raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]!r}. There are: {known}.")
+                raise RpcError(
+                    mcp.INVALID_PARAMS, f"Unknown tool: {name[:100]!r}. Known are: {known}."
+                )
             text, document = call(tool, message.params.get("arguments") or {})
             result = {"content": [{"type": "text", "text": text}], "isError": document is None}
             if document is not None:
@@ -200,5 +191,5 @@ def answer(
         case _:
             raise unknown
     if message.is_modern:
-        result |= {**_RESULT_MEMBERS, "_meta": {SERVER_INFO_META_KEY: SERVER}}
+        result |= {**_RESULT_MEMBERS, "_meta": {mcp.SERVER_INFO_META_KEY: SERVER}}
     return serialize_server_result(message.method, message.version, result)
