@@ -103,7 +103,7 @@ class ApiKey(TenantModel):
     logged_words = frozenset({"prefix", "scopes"})
 
     personal_data = rows_of_user(
-        merge=Merge(unchanged="a key must not open more because two ids are one person's"),
+        merge=Merge(unchanged="a key must not open more because two ids are one person's")
     )
 
     class Meta:

@@ -245,11 +245,29 @@ FILTERS_HELP = (
 FILTERS_AS_TEXT = f"{FILTERS_HELP} As JSON text."
 
 
-class CheckedObjectField(serializers.DictField):
+class ObjectField(serializers.DictField):
+    """A JSON object."""
+
+    child = serializers.JSONField(allow_null=True)
+
+
+class ObjectsField(serializers.ListField):
+    """JSON objects."""
+
+    child = serializers.DictField()
+
+
+class TextsField(serializers.ListField):
+    """Texts, as responses have them."""
+
+    child = serializers.CharField()
+
+
+class CheckedObjectField(ObjectField):
     """A JSON object that a function of memory validates; its error is the field's error."""
 
     def __init__(self, check: Callable[[Mapping[str, Any]], Any], **options: Any) -> None:
-        super().__init__(**{"child": serializers.JSONField(allow_null=True), **options})
+        super().__init__(**options)
         self.check = check
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:

@@ -30,9 +30,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 class MemoryToolSerializer(bodies.MemoryOwner):
     """A call of the memory tool."""
 
-    input = serializers.DictField(
-        child=serializers.JSONField(allow_null=True),
-        help_text="The `input` of the `tool_use` block: the command with its parameters.",
+    input = bodies.ObjectField(
+        help_text="The `input` of the `tool_use` block: the command with its parameters."
     )
 
 

@@ -188,9 +188,7 @@ class MessageSerializer(serializers.Serializer):
     channel = serializers.CharField(help_text="The channel: rest, slack …")
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
-    metadata = serializers.DictField(
-        child=serializers.JSONField(allow_null=True), help_text="As it was sent, or empty."
-    )
+    metadata = bodies.ObjectField(help_text="As it was sent, or empty.")
     created_at = serializers.DateTimeField(help_text="When it was accepted.")
     indexed = serializers.BooleanField(help_text="Whether recall and search can find it.")
     reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")

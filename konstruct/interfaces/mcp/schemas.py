@@ -47,7 +47,6 @@ class SearchSerializer(OwnerSerializer):
         help_text="The question, in any words: “What must Maria not eat?”",
     )
     limit = bodies.StrictIntegerField(
-        required=False,
         default=10,
         min_value=1,
         max_value=MAX_RESULTS,
@@ -65,7 +64,7 @@ class ListSerializer(OwnerSerializer):
     """A page of facts."""
 
     limit = bodies.StrictIntegerField(
-        required=False, default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
+        default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
     )
     cursor = bodies.StrictCharField(
         required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the previous page."

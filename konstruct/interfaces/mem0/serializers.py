@@ -165,7 +165,7 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     text = bodies.TextField(required=False)
     filters = EntitiesSerializer(required=False)
     metadata = bodies.CheckedObjectField(check=metadata_values, required=False, allow_null=True)
-    infer = bodies.StrictBooleanField(required=False, default=True)
+    infer = bodies.StrictBooleanField(default=True)
     timestamp = ParsedField(_parse_past_time, required=False, allow_null=True)
     expiration_date = LastDayField(required=False, allow_null=True)
 
@@ -255,17 +255,14 @@ class ListSerializer(ReadSerializer):
 class PageSerializer(LenientSerializer):
     """Query parameters of a list."""
 
-    page = serializers.IntegerField(required=False, default=1, min_value=1, max_value=MAX_PAGE)
-    page_size = serializers.IntegerField(
-        required=False, default=100, min_value=1, max_value=MAX_PAGE_SIZE
-    )
+    page = serializers.IntegerField(default=1, min_value=1, max_value=MAX_PAGE)
+    page_size = serializers.IntegerField(default=100, min_value=1, max_value=MAX_PAGE_SIZE)
 
 
 class EntityPageSerializer(PageSerializer):
     """Query parameters of the list of entities. Clients send none and read only the first page."""
 
     page_size = serializers.IntegerField(
-        required=False,
         default=MAX_ENTITY_PAGE_SIZE,
         min_value=1,
         max_value=MAX_ENTITY_PAGE_SIZE,

@@ -225,9 +225,8 @@ class AgentViewSet(mixins.ListModelMixin, views.ApiViewSet):
 class AgentVersionSerializer(bodies.RowSerializer):
     """The settings of an agent after a change."""
 
-    settings = serializers.DictField(
-        child=serializers.JSONField(allow_null=True),
-        help_text="All settings of the agent, by the names of its columns.",
+    settings = bodies.ObjectField(
+        help_text="All settings of the agent, by the names of its columns."
     )
 
     class Meta:

@@ -66,7 +66,7 @@ class DryReplySerializer(serializers.Serializer):
     reply = serializers.CharField(help_text="The reply. Empty: no reply, or none yet.")
     agent = serializers.CharField(source="agent.name", help_text="Name of the agent that answers.")
     agent_id = serializers.UUIDField(source="agent.pk")
-    steps = serializers.ListField(child=serializers.CharField(), help_text="Decision and reason.")
+    steps = bodies.TextsField(help_text="Decision and reason.")
     problem = serializers.CharField(
         help_text="Why the language model gave no usable answer. Empty: there was no problem."
     )
@@ -79,9 +79,8 @@ class DryRunSerializer(serializers.Serializer):
     """The replies of an agent and of its draft."""
 
     user_id = serializers.CharField(allow_null=True, help_text="The person who writes.")
-    changes = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Names of the settings in which the draft differs from the agent.",
+    changes = bodies.TextsField(
+        help_text="Names of the settings in which the draft differs from the agent."
     )
     live = DryReplySerializer(help_text="The result of the current agent.")
     draft = DryReplySerializer(

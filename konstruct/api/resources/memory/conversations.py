@@ -66,8 +66,7 @@ class ConversationSerializer(serializers.Serializer):
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
     title = serializers.CharField(help_text="The title that a program set, or empty.")
-    metadata = serializers.DictField(
-        child=serializers.JSONField(allow_null=True),
+    metadata = bodies.ObjectField(
         source="details",
         help_text="The metadata that a program set, or empty.",
     )
@@ -102,7 +101,7 @@ class ConversationRowSerializer(bodies.RowSerializer):
     """What programs have set of a conversation."""
 
     agent = views.AgentNameField(help_text="The agent's name.")
-    metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    metadata = bodies.ObjectField()
 
     class Meta:
         model = Conversation

@@ -58,9 +58,8 @@ class ExtractionRunSerializer(bodies.RowSerializer):
 class ExtractionRunInFullSerializer(ExtractionRunSerializer):
     """A run with its candidates and the answer of the language model."""
 
-    candidates = serializers.ListField(
-        child=serializers.DictField(),
-        help_text="Each candidate with its outcome and the fact that it led to.",
+    candidates = bodies.ObjectsField(
+        help_text="Each candidate with its outcome and the fact that it led to."
     )
 
     class Meta(ExtractionRunSerializer.Meta):
@@ -70,15 +69,11 @@ class ExtractionRunInFullSerializer(ExtractionRunSerializer):
 class ComparisonSerializer(serializers.Serializer):
     """The accepted candidates of two runs, by subject, slot and value."""
 
-    both = serializers.ListField(
-        child=serializers.DictField(), help_text="Candidates of both runs, as the first has them."
-    )
-    only_first = serializers.ListField(child=serializers.DictField(), help_text="Only of this run.")
-    only_second = serializers.ListField(
-        child=serializers.DictField(), help_text="Candidates of the other run alone."
-    )
+    both = bodies.ObjectsField(help_text="Candidates of both runs, as the first has them.")
+    only_first = bodies.ObjectsField(help_text="Only of this run.")
+    only_second = bodies.ObjectsField(help_text="Candidates of the other run alone.")
     changed = serializers.ListField(
-        child=serializers.ListField(child=serializers.DictField()),
+        child=bodies.ObjectsField(),
         help_text="Pairs of candidates with the same subject and slot, and different values.",
     )
 

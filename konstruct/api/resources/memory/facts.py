@@ -304,24 +304,20 @@ class FactSearchSerializer(AtSerializer):
     agent = bodies.ChannelIdField(required=False, help_text=OF_AGENT)
     user_id = bodies.ChannelIdField(required=False, help_text=OF_USER)
     query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS, help_text="A question, in any words.")
-    shared_only = bodies.StrictBooleanField(
-        required=False, default=False, help_text="Only facts about no user."
-    )
+    shared_only = bodies.StrictBooleanField(default=False, help_text="Only facts about no user.")
     shared = bodies.StrictBooleanField(
-        required=False, default=True, help_text="false: without facts about no user."
+        default=True, help_text="false: without facts about no user."
     )
     filters = bodies.CheckedObjectField(
         check=attributes.parse_filters, required=False, help_text=bodies.FILTERS_HELP
     )
     limit = bodies.StrictIntegerField(
-        required=False,
         default=10,
         min_value=1,
         max_value=MAX_RESULTS,
         help_text="At most this many results.",
     )
     threshold = bodies.StrictFloatField(
-        required=False,
         default=-1.0,
         min_value=-1,
         max_value=1,
@@ -337,7 +333,7 @@ class FactSerializer(bodies.RowSerializer):
     )
     url = views.UrlField("fact-detail", "fact_id", help_text="The fact's address.")
     agent = views.AgentNameField(allow_null=True, help_text="The agent that can use it; null: all.")
-    metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    metadata = bodies.ObjectField()
     version_id = serializers.UUIDField(
         source="memory_id", help_text="The version's id; for the current version the fact's id."
     )

@@ -63,7 +63,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
         help_text=f"Names of columns of CSV, for {', '.join(COLUMNS)}.",
     )
     dry_run = bodies.StrictBooleanField(
-        required=False, default=False, help_text="Store nothing: the report is a preview."
+        default=False, help_text="Store nothing: the report is a preview."
     )
 
     def validate_people(self, people: dict[str, str]) -> dict[str, str]:

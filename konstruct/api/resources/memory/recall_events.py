@@ -8,7 +8,7 @@ from rest_framework import mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import filters, pagination, views
+from konstruct.api.http import bodies, filters, pagination, views
 from memory.context.recall_traces import traces, with_queries
 from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
@@ -44,22 +44,17 @@ class RecallEventSerializer(BaseRecallEventSerializer):
 class RecallTraceSerializer(serializers.Serializer):
     """The recall of a reply, and its prompt."""
 
-    hits = serializers.ListField(
-        child=serializers.DictField(),
+    hits = bodies.ObjectsField(
         help_text="The memories found, best first, with the score of every channel, and the "
         "calibrated `probability`.",
     )
-    cut = serializers.ListField(
-        child=serializers.DictField(),
-        help_text="The best of the memories left out, with the reason; otherwise as in `hits`.",
+    cut = bodies.ObjectsField(
+        help_text="The best of the memories left out, with the reason; otherwise as in `hits`."
     )
-    facts = serializers.ListField(
-        child=serializers.DictField(),
-        help_text="The facts considered, each with the reason of its decision.",
+    facts = bodies.ObjectsField(
+        help_text="The facts considered, each with the reason of its decision."
     )
-    injected = serializers.ListField(
-        child=serializers.CharField(), help_text="The memories in the prompt, verbatim."
-    )
+    injected = bodies.TextsField(help_text="The memories in the prompt, verbatim.")
     reranker = serializers.DictField(
         allow_null=True,
         help_text="The order of the agent's reranker as `ranked`, with scores, or the `problem`; "
@@ -74,8 +69,7 @@ class RecallTraceSerializer(serializers.Serializer):
 class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
     """The recall for one reply, with the reasons."""
 
-    unknown_languages = serializers.ListField(
-        child=serializers.CharField(),
+    unknown_languages = bodies.TextsField(
         help_text="Codes of languages of the query that the embedding model does not know: "
         "memories are found by their words.",
     )

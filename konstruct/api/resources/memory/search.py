@@ -52,7 +52,6 @@ class SearchSerializer(bodies.StrictSerializer):
         help_text="At most this many results. Default: the agent's policy.",
     )
     gate = bodies.StrictBooleanField(
-        required=False,
         default=True,
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
@@ -68,18 +67,17 @@ class SearchSerializer(bodies.StrictSerializer):
         help_text="With the gate: how strict recall is. Default: the agent's thresholds.",
     )
     explain = bodies.StrictBooleanField(
-        required=False, default=False, help_text="Add the score of each channel to each result."
+        default=False, help_text="Add the score of each channel to each result."
     )
     include = bodies.BoundedListField(
         child=serializers.ChoiceField(choices=KINDS),
-        required=False,
         default=["messages"],
         min_length=1,
         max_length=len(KINDS),
         help_text="Kinds to search: messages, facts, or both.",
     )
     shared = bodies.StrictBooleanField(
-        required=False, default=True, help_text="false: without facts about no user."
+        default=True, help_text="false: without facts about no user."
     )
     filters = bodies.CheckedObjectField(
         check=attributes.parse_filters,
@@ -102,8 +100,7 @@ class MemorySerializer(serializers.Serializer):
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
     created_at = serializers.DateTimeField(help_text="The time of the message.")
-    metadata = serializers.DictField(
-        child=serializers.JSONField(allow_null=True),
+    metadata = bodies.ObjectField(
         required=False,
         help_text="As it was sent with the message, or empty.",
     )
@@ -227,7 +224,6 @@ class SearchQuery(bodies.AgentUserQuery):
     since = bodies.AwareDateTimeField(required=False, help_text="Only from this moment on.")
     until = bodies.AwareDateTimeField(required=False, help_text="Only before this moment.")
     limit = serializers.IntegerField(
-        required=False,
         default=25,
         min_value=1,
         max_value=MAX_HITS,

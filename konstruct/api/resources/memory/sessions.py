@@ -29,7 +29,6 @@ class MessagesQuerySerializer(bodies.StrictSerializer):
     """Query parameters of one session."""
 
     limit = serializers.IntegerField(
-        required=False,
         default=pagination.CursorPagination.page_size,
         min_value=1,
         max_value=MAX_MESSAGES,

@@ -22,7 +22,6 @@ class ApiKeyFields(bodies.StrictSerializer):
     name = bodies.TextField(max_length=120, help_text="Name of the program that uses it.")
     scopes = bodies.BoundedListField(
         child=serializers.ChoiceField(choices=KeyScope.choices),
-        required=False,
         default=list(DEFAULT_SCOPES),
         min_length=1,
         max_length=len(KeyScope),

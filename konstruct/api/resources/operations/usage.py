@@ -59,8 +59,7 @@ class UsageSerializer(serializers.Serializer):
     pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
     failed_replies = serializers.IntegerField(help_text="Messages whose reply has failed.")
     quotas = QuotaSerializer(many=True, required=False, help_text="Not for bound keys.")
-    not_exact = serializers.ListField(
-        child=serializers.CharField(),
+    not_exact = bodies.TextsField(
         required=False,
         help_text=f"The counts above {MAX_COUNT:,}, if there are any: they are estimates, or "
         "for a bound key the least that there are.",

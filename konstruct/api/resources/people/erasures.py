@@ -103,8 +103,7 @@ class ErasureSerializer(serializers.Serializer):
     url = serializers.URLField()
     id = serializers.UUIDField()
     user_id = serializers.CharField(help_text="The user; once done, a keyed digest: `erased:…`.")
-    user_ids = serializers.ListField(
-        child=serializers.CharField(),
+    user_ids = bodies.TextsField(
         help_text="All ids of the person: the given id and the ids linked to it. Once done, their "
         "digests.",
     )

@@ -79,10 +79,7 @@ class UserSerializer(serializers.Serializer):
     name = serializers.CharField(
         help_text="The name that a program set, or that of their newest message with one; or empty."
     )
-    names = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Names in their messages, newest first, at most 20.",
-    )
+    names = bodies.TextsField(help_text="Names in their messages, newest first, at most 20.")
     messages = serializers.IntegerField(help_text="Turns of their conversations with all agents.")
     facts = serializers.IntegerField(help_text="Valid facts about them.")
     first_at = serializers.DateTimeField(
@@ -136,9 +133,7 @@ class ProfileSerializer(bodies.RowSerializer):
     """What is set of a user."""
 
     name = serializers.CharField(source="chosen_name", help_text="The user's name.")
-    metadata = serializers.DictField(
-        child=serializers.JSONField(allow_null=True), help_text="As it was sent, or empty."
-    )
+    metadata = bodies.ObjectField(help_text="As it was sent, or empty.")
 
     class Meta:
         model = Person
@@ -149,10 +144,10 @@ class ExportSerializer(serializers.Serializer):
     """All data of a person. Further members are lists of rows by their kind."""
 
     user_id = serializers.CharField(help_text="The user.")
-    user_ids = serializers.ListField(child=serializers.CharField(), help_text="Ids of the person.")
+    user_ids = bodies.TextsField(help_text="Ids of the person.")
     exported_at = serializers.DateTimeField(help_text="When it was exported.")
-    messages = serializers.ListField(child=serializers.DictField(), help_text="Their messages.")
-    facts = serializers.ListField(child=serializers.DictField(), help_text="Facts about them.")
+    messages = bodies.ObjectsField(help_text="Their messages.")
+    facts = bodies.ObjectsField(help_text="Facts about them.")
 
 
 class TimelineEntrySerializer(serializers.Serializer):
