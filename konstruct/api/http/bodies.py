@@ -245,6 +245,13 @@ FILTERS_HELP = (
 FILTERS_AS_TEXT = f"{FILTERS_HELP} As JSON text."
 
 
+class LimitField(serializers.IntegerField):
+    """The greatest number of rows of a response, in a query."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"min_value": 1, "required": False, **options})
+
+
 class ObjectField(serializers.DictField):
     """A JSON object."""
 

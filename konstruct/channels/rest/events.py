@@ -101,11 +101,8 @@ class EventsQuery(bodies.StrictSerializer):
         max_value=2**63 - 1,
         help_text="Only events after this place. Default: the oldest ones.",
     )
-    limit = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_EVENTS,
-        help_text="Maximum number of events. Default: 100.",
+    limit = bodies.LimitField(
+        max_value=MAX_EVENTS, help_text="Maximum number of events. Default: 100."
     )
 
 

@@ -223,11 +223,8 @@ class SearchQuery(bodies.AgentUserQuery):
     )
     since = bodies.AwareDateTimeField(required=False, help_text="Only from this moment on.")
     until = bodies.AwareDateTimeField(required=False, help_text="Only before this moment.")
-    limit = serializers.IntegerField(
-        default=25,
-        min_value=1,
-        max_value=MAX_HITS,
-        help_text="At most this many messages.",
+    limit = bodies.LimitField(
+        default=25, max_value=MAX_HITS, help_text="At most this many messages."
     )
 
 

@@ -28,9 +28,8 @@ THREAD_ID = OpenApiParameter(
 class MessagesQuerySerializer(bodies.StrictSerializer):
     """Query parameters of one session."""
 
-    limit = serializers.IntegerField(
+    limit = bodies.LimitField(
         default=pagination.CursorPagination.page_size,
-        min_value=1,
         max_value=MAX_MESSAGES,
         help_text="Maximum number of messages; the newest are returned. Default: 50.",
     )

@@ -225,11 +225,8 @@ class ContextViewSet(views.ApiViewSet):
 class WindowQuery(bodies.MemoryOwner):
     """Query parameters of reading a window."""
 
-    limit = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_WINDOW_TURNS,
-        help_text=f"Number of newest turns. Default: {WINDOW}.",
+    limit = bodies.LimitField(
+        max_value=MAX_WINDOW_TURNS, help_text=f"Number of newest turns. Default: {WINDOW}."
     )
 
 
