@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d8521e8ee1f1cbddc85e0699e785ff3ca30eda077015baf7c8bf59c1449d6a53
+// Written by `make typescript` from docs/openapi.yaml, sha256 0cf103d537edc6eb975fc4c85c4d6c2886557a5010445aed9cf30b52fc445aba
 export interface paths {
     "/api/v1/agents/": {
         parameters: {

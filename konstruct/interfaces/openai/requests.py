@@ -349,7 +349,7 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         name = first.field.partition(".")[0]
         name = limits[0] if name == "max_completion_tokens" else name
         raise InvalidParameter(name, f"{name}: {first.detail}") from error
-    return sent
+    return sent | {name: int(sent[name]) for name in ("seed", *limits) if name in sent}
 
 
 def _type_of(value: Any) -> str | None:

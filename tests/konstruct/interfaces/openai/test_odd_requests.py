@@ -110,7 +110,7 @@ def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
         ({"seed": 2**63}, "seed"),
         ({"seed": False}, "seed"),
         ({"max_tokens": 10**30}, "max_tokens"),
-        ({"max_completion_tokens": 2.0}, "max_completion_tokens"),
+        ({"max_completion_tokens": 2.5}, "max_completion_tokens"),
         ({"max_completion_tokens": 5, "max_tokens": 5}, "max_tokens"),
         ({"stop": ["a"] * 5}, "stop"),
         ({"stop": "a\0b"}, "stop"),
