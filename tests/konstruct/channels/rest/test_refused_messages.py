@@ -103,12 +103,6 @@ def test_inactive_agent_accepts_no_message(program_a: Program) -> None:
     assert rows(program_a) == (0, 0, 0)
 
 
-def test_another_tenants_agent_is_unknown(program_a: Program, program_b: Program) -> None:
-    response = program_a.send(agent=str(program_b.agent.id))
-    assert (response.status_code, refused_fields(response)) == (422, ["agent"])
-    assert (rows(program_a), rows(program_b)) == ((0, 0, 0), (0, 0, 0))
-
-
 def test_other_methods_are_refused(program_a: Program) -> None:
     response = program_a.request("DELETE", MESSAGES)
     assert (response.status_code, response.headers["Allow"]) == (405, "GET, POST, HEAD, OPTIONS")
