@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 0cf103d537edc6eb975fc4c85c4d6c2886557a5010445aed9cf30b52fc445aba
+// Written by `make typescript` from docs/openapi.yaml, sha256 53fcc47c06ce5aa6421a139f7402bbc085fffe9ea09d5cc3e033030cefe4b3ae
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2182,7 +2182,7 @@ export interface components {
         AgentVersion: {
             /** @description 1 for the first version of the agent. */
             number: number;
-            /** @description All settings of the agent, by the names of its columns. */
+            /** @description All settings of the agent, by column. */
             settings: {
                 [key: string]: unknown;
             };
@@ -2455,7 +2455,7 @@ export interface components {
             thread_id: string;
             /** @description The title that a program set, or empty. */
             title: string;
-            /** @description The metadata that a program set, or empty. */
+            /** @description What a program set, or empty. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -2633,7 +2633,7 @@ export interface components {
         DryRun: {
             /** @description The person who writes. */
             user_id: string | null;
-            /** @description Names of the settings in which the draft differs from the agent. */
+            /** @description Names of the settings in which the draft differs. */
             changes: string[];
             /** @description The result of the current agent. */
             live: components["schemas"]["DryReply"];
@@ -2650,7 +2650,7 @@ export interface components {
             cut: {
                 [key: string]: unknown;
             }[];
-            /** @description The facts considered, each with the reason of its decision. */
+            /** @description The facts considered, each with its reason. */
             facts: {
                 [key: string]: unknown;
             }[];
@@ -3077,7 +3077,7 @@ export interface components {
              *     * `processed` - processed
              */
             state: components["schemas"]["ExtractionStateEnum"];
-            /** @description `number` of the last processed message, or 0. */
+            /** @description `number` of the last processed one, or 0. */
             last_number: number;
             /**
              * Format: date-time
@@ -3253,7 +3253,7 @@ export interface components {
              * @description When it ended.
              */
             ended_at: string | null;
-            /** @description Each candidate with its outcome and the fact that it led to. */
+            /** @description Each candidate with its outcome and its fact. */
             candidates: {
                 [key: string]: unknown;
             }[];
@@ -3285,7 +3285,7 @@ export interface components {
         Fact: {
             /**
              * Format: uuid
-             * @description Id of the fact; it never changes.
+             * @description The fact; its id never changes.
              */
             memory_id: string;
             /**
@@ -3513,7 +3513,7 @@ export interface components {
         FactInFull: {
             /**
              * Format: uuid
-             * @description Id of the fact; it never changes.
+             * @description The fact; its id never changes.
              */
             memory_id: string;
             /**
@@ -3686,7 +3686,7 @@ export interface components {
             query: string;
             /** @description Only facts about no user. Default: false. */
             shared_only?: boolean;
-            /** @description false: without facts about no user. Default: true. */
+            /** @description false: without facts of no user. Default: true. */
             shared?: boolean;
             /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. */
             filters?: {
@@ -3753,7 +3753,7 @@ export interface components {
         FoundFact: {
             /**
              * Format: uuid
-             * @description Id of the fact; it never changes.
+             * @description The fact; its id never changes.
              */
             memory_id: string;
             /**
@@ -4356,7 +4356,7 @@ export interface components {
              * @description The time of the message.
              */
             created_at: string;
-            /** @description As it was sent with the message, or empty. */
+            /** @description As it was sent, or empty. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -4386,7 +4386,7 @@ export interface components {
             agent: string;
             /** @description The user. */
             user_id: string;
-            /** @description The `input` of the `tool_use` block: the command with its parameters. */
+            /** @description The `input` of the `tool_use` block, with the command. */
             input: {
                 [key: string]: unknown;
             };
@@ -4737,7 +4737,7 @@ export interface components {
             columns?: {
                 [key: string]: string;
             };
-            /** @description Store nothing: the report is a preview. Default: false. */
+            /** @description Store nothing, as a preview. Default: false. */
             dry_run?: boolean;
         };
         /** @description The id of a sender in a channel. */
@@ -5203,7 +5203,7 @@ export interface components {
             cut: {
                 [key: string]: unknown;
             }[];
-            /** @description The facts considered, each with the reason of its decision. */
+            /** @description The facts considered, each with its reason. */
             facts: {
                 [key: string]: unknown;
             }[];
@@ -5397,11 +5397,11 @@ export interface components {
              *     * `thorough` - thorough
              */
             preset?: components["schemas"]["PresetEnum"];
-            /** @description Add the score of each channel to each result. Default: false. */
+            /** @description Add the scores of the channels. Default: false. */
             explain?: boolean;
             /** @description Kinds to search: messages, facts, or both. Default: ["messages"]. */
             include?: components["schemas"]["IncludeEnum"][];
-            /** @description false: without facts about no user. Default: true. */
+            /** @description false: without facts of no user. Default: true. */
             shared?: boolean;
             /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. Other messages are ignored, as if they did not exist. */
             filters?: {
@@ -5601,7 +5601,7 @@ export interface components {
         StoredFact: {
             /**
              * Format: uuid
-             * @description Id of the fact; it never changes.
+             * @description The fact; its id never changes.
              */
             memory_id: string;
             /**
@@ -8411,7 +8411,7 @@ export interface operations {
             query?: {
                 /** @description Only events after this place. Default: the oldest ones. */
                 after?: number;
-                /** @description Maximum number of events. Default: 100. */
+                /** @description Number of events. Default: 100. */
                 limit?: number;
             };
             header?: {
@@ -8855,7 +8855,7 @@ export interface operations {
                 limit?: number;
                 /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
-                /** @description false: without facts about no user. Default: true. */
+                /** @description false: without facts of no user. Default: true. */
                 shared?: boolean;
                 /** @description Only of this slot, such as `home_city`. */
                 slot?: string;
@@ -10779,7 +10779,7 @@ export interface operations {
                 agent?: string;
                 /** @description Only messages of this channel. */
                 channel?: string;
-                /** @description At most this many messages. Default: 25. */
+                /** @description At most so many messages. Default: 25. */
                 limit?: number;
                 /** @description Words, a description, a name. */
                 q: string;
@@ -11121,7 +11121,7 @@ export interface operations {
                 channel?: string;
                 /** @description First day (UTC). */
                 first: string;
-                /** @description Last day, at most 365 days after the first. */
+                /** @description Last day, up to 365 days after the first. */
                 last: string;
             };
             header?: never;

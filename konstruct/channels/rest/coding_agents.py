@@ -30,9 +30,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 class MemoryToolSerializer(bodies.MemoryOwner):
     """A call of the memory tool."""
 
-    input = bodies.ObjectField(
-        help_text="The `input` of the `tool_use` block: the command with its parameters."
-    )
+    input = bodies.ObjectField(help_text="The `input` of the `tool_use` block, with the command.")
 
 
 class MemoryToolResult(serializers.Serializer):

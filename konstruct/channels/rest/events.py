@@ -101,9 +101,7 @@ class EventsQuery(bodies.StrictSerializer):
         max_value=2**63 - 1,
         help_text="Only events after this place. Default: the oldest ones.",
     )
-    limit = bodies.LimitField(
-        max_value=MAX_EVENTS, help_text="Maximum number of events. Default: 100."
-    )
+    limit = bodies.LimitField(max_value=MAX_EVENTS, help_text="Number of events. Default: 100.")
 
 
 class EventViewSet(views.ApiViewSet):

@@ -23,6 +23,8 @@ MAX_PAGE_SIZE: Final = 500
 MAX_ENTITY_PAGE_SIZE: Final = 1_000
 MAX_PAGE: Final = 1_000_000
 MAX_DELETED: Final = 1_000
+# Clients send null for what they leave out.
+OPTIONAL: Final[dict[str, Any]] = {"required": False, "allow_null": True}
 # Each text is embedded while the client waits.
 MAX_UPDATED: Final = 100
 MAX_FIELDS: Final = 32
@@ -116,10 +118,10 @@ class MetadataIdField(bodies.ChannelIdField):
 class EntitiesSerializer(bodies.StrictSerializer):
     """The entities that a memory belongs to."""
 
-    user_id = bodies.ChannelIdField(required=False, allow_null=True)
-    agent_id = bodies.ChannelIdField(required=False, allow_null=True)
-    app_id = MetadataIdField(required=False, allow_null=True)
-    run_id = MetadataIdField(required=False, allow_null=True)
+    user_id = bodies.ChannelIdField(**OPTIONAL)
+    agent_id = bodies.ChannelIdField(**OPTIONAL)
+    app_id = MetadataIdField(**OPTIONAL)
+    run_id = MetadataIdField(**OPTIONAL)
 
 
 class MessageSerializer(serializers.Serializer):
@@ -154,7 +156,7 @@ class ChangeSerializer(LenientSerializer):
     text = bodies.TextField(required=False)
     metadata = bodies.CheckedObjectField(check=metadata_values, required=False)
     timestamp = ParsedField(_parse_past_time, required=False)
-    expiration_date = LastDayField(required=False, allow_null=True)
+    expiration_date = LastDayField(**OPTIONAL)
     min_fields = 1
 
 
@@ -164,10 +166,10 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     messages = serializers.JSONField(required=False)
     text = bodies.TextField(required=False)
     filters = EntitiesSerializer(required=False)
-    metadata = bodies.CheckedObjectField(check=metadata_values, required=False, allow_null=True)
+    metadata = bodies.CheckedObjectField(check=metadata_values, **OPTIONAL)
     infer = bodies.StrictBooleanField(default=True)
-    timestamp = ParsedField(_parse_past_time, required=False, allow_null=True)
-    expiration_date = LastDayField(required=False, allow_null=True)
+    timestamp = ParsedField(_parse_past_time, **OPTIONAL)
+    expiration_date = LastDayField(**OPTIONAL)
 
     def validate_messages(self, messages: Any) -> list[dict[str, str]]:
         """Return messages with role and text; a text without a role is a user's."""
@@ -202,18 +204,16 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
 class ReadSerializer(LenientSerializer):
     """Fields that search and list have in common."""
 
-    filters = ParsedField(
-        lambda _, filters: language.parse(filters), required=False, allow_null=True
-    )
+    filters = ParsedField(lambda _, filters: language.parse(filters), **OPTIONAL)
     categories = bodies.BoundedListField(
-        max_length=MAX_VALUES, child=bodies.StrictCharField(), required=False, allow_null=True
+        max_length=MAX_VALUES, child=bodies.StrictCharField(), **OPTIONAL
     )
-    show_expired = bodies.StrictBooleanField(required=False, allow_null=True)
+    show_expired = bodies.StrictBooleanField(**OPTIONAL)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         """Add the field `fields`: a serializer cannot have an attribute of that name."""
         names = bodies.BoundedListField(
-            max_length=MAX_FIELDS, child=bodies.StrictCharField(), required=False, allow_null=True
+            max_length=MAX_FIELDS, child=bodies.StrictCharField(), **OPTIONAL
         )
         return {**super().get_fields(), "fields": names}
 
@@ -238,18 +238,16 @@ class SearchSerializer(ReadSerializer):
     """A search."""
 
     query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS)
-    top_k = bodies.StrictIntegerField(
-        required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS
-    )
-    threshold = bodies.StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
-    metadata = serializers.JSONField(required=False, allow_null=True)
+    top_k = bodies.StrictIntegerField(**OPTIONAL, min_value=1, max_value=MAX_RESULTS)
+    threshold = bodies.StrictFloatField(**OPTIONAL, min_value=-1, max_value=1)
+    metadata = serializers.JSONField(**OPTIONAL)
 
 
 class ListSerializer(ReadSerializer):
     """A list."""
 
-    start_date = serializers.JSONField(required=False, allow_null=True)
-    end_date = serializers.JSONField(required=False, allow_null=True)
+    start_date = serializers.JSONField(**OPTIONAL)
+    end_date = serializers.JSONField(**OPTIONAL)
 
 
 class PageSerializer(LenientSerializer):

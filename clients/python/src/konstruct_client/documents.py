@@ -333,7 +333,7 @@ class AgentVersion(TypedDict):
     number: int
     """1 for the first version of the agent."""
     settings: dict[str, Any]
-    """All settings of the agent, by the names of its columns."""
+    """All settings of the agent, by column."""
     changed: list[str]
     """Names of the settings that differ from the version before."""
     restores: int | None
@@ -450,7 +450,7 @@ class Conversation(TypedDict):
     title: str
     """The title that a program set, or empty."""
     metadata: dict[str, Any]
-    """The metadata that a program set, or empty."""
+    """What a program set, or empty."""
     messages: int
     """Number of turns, of user and agent."""
     first_at: str
@@ -563,7 +563,7 @@ class DryRun(TypedDict):
     user_id: str | None
     """The person who writes."""
     changes: list[str]
-    """Names of the settings in which the draft differs from the agent."""
+    """Names of the settings in which the draft differs."""
     live: DryReply
     """The result of the current agent."""
     draft: DryReply | None
@@ -579,7 +579,7 @@ class DryTrace(TypedDict):
     cut: list[dict[str, Any]]
     """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
-    """The facts considered, each with the reason of its decision."""
+    """The facts considered, each with its reason."""
     injected: list[str]
     """The memories in the prompt, verbatim."""
     reranker: dict[str, Any] | None
@@ -819,7 +819,7 @@ class Extraction(TypedDict):
     """queued: messages wait, or are waited for; failed: no further attempt is made; processed:
     no message waits."""
     last_number: int
-    """`number` of the last processed message, or 0."""
+    """`number` of the last processed one, or 0."""
     processed_at: str | None
     """When the last run ended."""
     attempts: int
@@ -921,7 +921,7 @@ class ExtractionRunInFull(TypedDict):
     ended_at: str | None
     """When it ended."""
     candidates: list[dict[str, Any]]
-    """Each candidate with its outcome and the fact that it led to."""
+    """Each candidate with its outcome and its fact."""
     output: str
     """The answer of the model, verbatim."""
 
@@ -930,7 +930,7 @@ class Fact(TypedDict):
     """A fact, or an earlier version."""
 
     memory_id: str
-    """Id of the fact; it never changes."""
+    """The fact; its id never changes."""
     url: str
     """The fact's address."""
     agent: str | None
@@ -1037,7 +1037,7 @@ class FactInFull(TypedDict):
     """A fact, or an earlier version, with its evidence."""
 
     memory_id: str
-    """Id of the fact; it never changes."""
+    """The fact; its id never changes."""
     url: str
     """The fact's address."""
     agent: str | None
@@ -1122,7 +1122,7 @@ class FoundFact(TypedDict):
     """A fact found by a search."""
 
     memory_id: str
-    """Id of the fact; it never changes."""
+    """The fact; its id never changes."""
     url: str
     """The fact's address."""
     agent: str | None
@@ -1428,7 +1428,7 @@ class Memory(TypedDict):
     created_at: str
     """The time of the message."""
     metadata: NotRequired[dict[str, Any]]
-    """As it was sent with the message, or empty."""
+    """As it was sent, or empty."""
     score: float
     """Ranking score, comparable in this response only."""
     probability: float
@@ -1754,7 +1754,7 @@ class RecallEventInFull(TypedDict):
     cut: list[dict[str, Any]]
     """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
-    """The facts considered, each with the reason of its decision."""
+    """The facts considered, each with its reason."""
     injected: list[str]
     """The memories in the prompt, verbatim."""
     reranker: dict[str, Any] | None
@@ -1906,7 +1906,7 @@ class StoredFact(TypedDict):
     """A stored fact, and similar facts that existed before."""
 
     memory_id: str
-    """Id of the fact; it never changes."""
+    """The fact; its id never changes."""
     url: str
     """The fact's address."""
     agent: str | None

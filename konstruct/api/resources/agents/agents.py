@@ -225,9 +225,7 @@ class AgentViewSet(mixins.ListModelMixin, views.ApiViewSet):
 class AgentVersionSerializer(bodies.RowSerializer):
     """The settings of an agent after a change."""
 
-    settings = bodies.ObjectField(
-        help_text="All settings of the agent, by the names of its columns."
-    )
+    settings = bodies.ObjectField(help_text="All settings of the agent, by column.")
 
     class Meta:
         model = models.AgentVersion

@@ -79,9 +79,7 @@ class DryRunSerializer(serializers.Serializer):
     """The replies of an agent and of its draft."""
 
     user_id = serializers.CharField(allow_null=True, help_text="The person who writes.")
-    changes = bodies.TextsField(
-        help_text="Names of the settings in which the draft differs from the agent."
-    )
+    changes = bodies.TextsField(help_text="Names of the settings in which the draft differs.")
     live = DryReplySerializer(help_text="The result of the current agent.")
     draft = DryReplySerializer(
         allow_null=True,

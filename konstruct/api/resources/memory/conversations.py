@@ -66,10 +66,7 @@ class ConversationSerializer(serializers.Serializer):
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
     title = serializers.CharField(help_text="The title that a program set, or empty.")
-    metadata = bodies.ObjectField(
-        source="details",
-        help_text="The metadata that a program set, or empty.",
-    )
+    metadata = bodies.ObjectField(source="details", help_text="What a program set, or empty.")
     messages = serializers.IntegerField(help_text="Number of turns, of user and agent.")
     first_at = serializers.DateTimeField(help_text="Time of the first message.")
     last_at = serializers.DateTimeField(source="created_at", help_text="Time of the last message.")

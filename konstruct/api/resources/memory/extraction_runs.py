@@ -58,9 +58,7 @@ class ExtractionRunSerializer(bodies.RowSerializer):
 class ExtractionRunInFullSerializer(ExtractionRunSerializer):
     """A run with its candidates and the answer of the language model."""
 
-    candidates = bodies.ObjectsField(
-        help_text="Each candidate with its outcome and the fact that it led to."
-    )
+    candidates = bodies.ObjectsField(help_text="Each candidate with its outcome and its fact.")
 
     class Meta(ExtractionRunSerializer.Meta):
         fields = [*ExtractionRunSerializer.Meta.fields, "candidates", "output"]
@@ -205,9 +203,7 @@ class ExtractionSerializer(serializers.Serializer):
         help_text="queued: messages wait, or are waited for; failed: no further attempt is made;"
         " processed: no message waits.",
     )
-    last_number = serializers.IntegerField(
-        help_text="`number` of the last processed message, or 0."
-    )
+    last_number = serializers.IntegerField(help_text="`number` of the last processed one, or 0.")
     processed_at = serializers.DateTimeField(allow_null=True, help_text="When the last run ended.")
     attempts = serializers.IntegerField(help_text="Attempts since the last success.")
     last_error = serializers.CharField(

@@ -277,7 +277,7 @@ class FactFilter(FilterSet):
         " a review is `proposed`, with `ordering=created_at`.",
         choices=FactState.choices,
     )
-    shared = Filter(serializers.BooleanField, "false: without facts about no user. Default: true.")
+    shared = Filter(serializers.BooleanField, "false: without facts of no user. Default: true.")
     slot = Filter(bodies.StrictCharField, "Only of this slot, such as `home_city`.", max_length=255)
 
     def filter_queryset(self, queryset: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
@@ -305,9 +305,7 @@ class FactSearchSerializer(AtSerializer):
     user_id = bodies.ChannelIdField(required=False, help_text=OF_USER)
     query = bodies.TextField(max_length=MAX_QUERY_CHARACTERS, help_text="A question, in any words.")
     shared_only = bodies.StrictBooleanField(default=False, help_text="Only facts about no user.")
-    shared = bodies.StrictBooleanField(
-        default=True, help_text="false: without facts about no user."
-    )
+    shared = bodies.StrictBooleanField(default=True, help_text="false: without facts of no user.")
     filters = bodies.CheckedObjectField(
         check=attributes.parse_filters, required=False, help_text=bodies.FILTERS_HELP
     )
@@ -328,9 +326,7 @@ class FactSearchSerializer(AtSerializer):
 class FactSerializer(bodies.RowSerializer):
     """A fact, or an earlier version."""
 
-    memory_id = serializers.UUIDField(
-        source="fact_id", help_text="Id of the fact; it never changes."
-    )
+    memory_id = serializers.UUIDField(source="fact_id", help_text="The fact; its id never changes.")
     url = views.UrlField("fact-detail", "fact_id", help_text="The fact's address.")
     agent = views.AgentNameField(allow_null=True, help_text="The agent that can use it; null: all.")
     metadata = bodies.ObjectField()

@@ -62,9 +62,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
         required=False,
         help_text=f"Names of columns of CSV, for {', '.join(COLUMNS)}.",
     )
-    dry_run = bodies.StrictBooleanField(
-        default=False, help_text="Store nothing: the report is a preview."
-    )
+    dry_run = bodies.StrictBooleanField(default=False, help_text="Store nothing, as a preview.")
 
     def validate_people(self, people: dict[str, str]) -> dict[str, str]:
         """Refuse names that no file has."""

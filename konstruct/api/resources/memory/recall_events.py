@@ -51,9 +51,7 @@ class RecallTraceSerializer(serializers.Serializer):
     cut = bodies.ObjectsField(
         help_text="The best of the memories left out, with the reason; otherwise as in `hits`."
     )
-    facts = bodies.ObjectsField(
-        help_text="The facts considered, each with the reason of its decision."
-    )
+    facts = bodies.ObjectsField(help_text="The facts considered, each with its reason.")
     injected = bodies.TextsField(help_text="The memories in the prompt, verbatim.")
     reranker = serializers.DictField(
         allow_null=True,

@@ -66,9 +66,7 @@ class SearchSerializer(bodies.StrictSerializer):
         required=False,
         help_text="With the gate: how strict recall is. Default: the agent's thresholds.",
     )
-    explain = bodies.StrictBooleanField(
-        default=False, help_text="Add the score of each channel to each result."
-    )
+    explain = bodies.StrictBooleanField(default=False, help_text="Add the scores of the channels.")
     include = bodies.BoundedListField(
         child=serializers.ChoiceField(choices=KINDS),
         default=["messages"],
@@ -76,9 +74,7 @@ class SearchSerializer(bodies.StrictSerializer):
         max_length=len(KINDS),
         help_text="Kinds to search: messages, facts, or both.",
     )
-    shared = bodies.StrictBooleanField(
-        default=True, help_text="false: without facts about no user."
-    )
+    shared = bodies.StrictBooleanField(default=True, help_text="false: without facts of no user.")
     filters = bodies.CheckedObjectField(
         check=attributes.parse_filters,
         required=False,
@@ -100,10 +96,7 @@ class MemorySerializer(serializers.Serializer):
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
     created_at = serializers.DateTimeField(help_text="The time of the message.")
-    metadata = bodies.ObjectField(
-        required=False,
-        help_text="As it was sent with the message, or empty.",
-    )
+    metadata = bodies.ObjectField(required=False, help_text="As it was sent, or empty.")
     score = serializers.FloatField(help_text="Ranking score, comparable in this response only.")
     probability = serializers.FloatField(help_text="Calibrated probability that it is relevant.")
     gate_value = serializers.FloatField(
@@ -223,9 +216,7 @@ class SearchQuery(bodies.AgentUserQuery):
     )
     since = bodies.AwareDateTimeField(required=False, help_text="Only from this moment on.")
     until = bodies.AwareDateTimeField(required=False, help_text="Only before this moment.")
-    limit = bodies.LimitField(
-        default=25, max_value=MAX_HITS, help_text="At most this many messages."
-    )
+    limit = bodies.LimitField(default=25, max_value=MAX_HITS, help_text="At most so many messages.")
 
 
 class SearchedMessageSerializer(serializers.Serializer):

@@ -70,9 +70,7 @@ class DaysQuery(bodies.StrictSerializer):
     """Query parameters of the activity by day."""
 
     first = serializers.DateField(help_text="First day (UTC).")
-    last = serializers.DateField(
-        help_text=f"Last day, at most {MAX_DAYS - 1} days after the first."
-    )
+    last = serializers.DateField(help_text=f"Last day, up to {MAX_DAYS - 1} days after the first.")
     agent = bodies.ChannelIdField(required=False, help_text="Only of this agent (name or id).")
     channel = bodies.TextField(required=False, max_length=100, help_text="Only of this channel.")
 
