@@ -247,6 +247,11 @@ class ApiViewSet(GenericViewSet):
         """The program or person that sends the request."""
         return caller_of(self.request)
 
+    def require_read(self) -> None:
+        """Refuse an API key without the scope read: it would get what it may not read."""
+        if self.caller.scopes and KeyScope.READ not in self.caller.scopes:
+            raise exceptions.PermissionDenied("This key needs the scope `read` too.")
+
     @property
     def idempotency(self) -> Idempotency:
         """The Idempotency-Key of the request."""

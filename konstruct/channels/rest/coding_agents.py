@@ -10,9 +10,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth import keys, permissions
 from konstruct.api.http import bodies, views
-from konstruct.api.models import KeyScope
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import admit_memories
 from memory import arguments, models
@@ -63,8 +61,7 @@ class MemoryToolViewSet(views.ApiViewSet):
         200 with `is_error`.
         """
         caller, command = self.caller, self.fields["input"]
-        if isinstance(request.user, keys.Program):
-            permissions.require_scope(caller, KeyScope.READ)
+        self.require_read()
         files = MemoryFiles(
             caller.agent(self.fields["agent"]).id,
             caller.user(self.fields["user_id"]),

@@ -10,9 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.permissions import require_scope
 from konstruct.api.http import bodies, schema, views
-from konstruct.api.models import KeyScope
 from konstruct.orchestrator import dry_runs, language_models, models
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -116,7 +114,7 @@ class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         Agents without `language_models` call the models with a `position`, lowest first, instead of
         the deployment's. The next one is called if one fails.
         """
-        self._require_read()
+        self.require_read()
         return self.create_once(lambda: language_models.create_language_model(**self.fields).pk)
 
     @views.operation(Action.EDIT, body=LanguageModelChanges, errors=(409, 422))
@@ -126,13 +124,13 @@ class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         A change of `endpoint` needs the `key` again. Name and kind cannot change while agents use
         it.
         """
-        self._require_read()
+        self.require_read()
         rows = models.LanguageModel.objects.select_for_update()
         model = get_object_or_404(rows, pk=language_model_id)
         before = row_state(model)
         return self.changed(language_models.update_language_model(model, **self.fields), before)
 
-    @views.operation(Action.DELETE, errors=(409,), returns={204: None})
+    @views.operation(Action.DELETE, errors=(409,))
     def destroy(self, request: Request, language_model_id: UUID) -> Response:
         """Delete a language model that no agent uses."""
         rows = models.LanguageModel.objects.select_for_update()
@@ -156,8 +154,3 @@ class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         """
         model = self.get_object()
         return Response(LanguageModelTestSerializer(dry_runs.measure_language_model(model)).data)
-
-    def _require_read(self) -> None:
-        """Refuse an API key without the scope read."""
-        if self.caller.scopes:
-            require_scope(self.caller, KeyScope.READ)

@@ -542,7 +542,6 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         Action.EDIT,
         "facts",
         body=FactChangesSerializer,
-        id="change_facts",
         own_transaction=True,
         returns=ChangedFactsSerializer,
         errors=(402, 404, 409),

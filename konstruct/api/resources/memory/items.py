@@ -119,11 +119,7 @@ class ItemViewSet(views.ApiViewSet):
     # A key that may add may remove: messages stay in the transcript.
     allows_bound_keys = True
 
-    @views.operation(
-        Action.VIEW,
-        "conversation items",
-        filters=ItemFilter,
-    )
+    @views.operation(Action.VIEW, filters=ItemFilter)
     def list(self, request: Request) -> Response:
         """List the items of a conversation.
 

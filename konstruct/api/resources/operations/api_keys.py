@@ -132,7 +132,6 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiV
 
     @views.operation(
         Action.EDIT,
-        permission="api.change_apikey",
         scope=KeyScope.KEYS,
         id="revoke_api_key",
         returns={204: None},

@@ -166,9 +166,7 @@ class UsageViewSet(views.ApiViewSet):
 
     @views.operation(
         Action.VIEW,
-        "usage",
         permission="memory.view_message",
-        id="get_usage",
         returns=UsageSerializer,
     )
     def retrieve(self, request: Request) -> Response:
