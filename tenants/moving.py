@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, cast
 from uuid import UUID
@@ -25,7 +26,7 @@ from psycopg.errors import LockNotAvailable
 from tenants import exceptions
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope
-from tenants.locking import schema_lock
+from tenants.locking import poll, schema_lock
 from tenants.models import Tenant
 from tenants.outages import ServerDown
 from tenants.postgres_tools import (
@@ -51,7 +52,6 @@ logger = logging.getLogger(__name__)
 # Running requests end within this time. Jobs that run for longer are aborted, and done again.
 SETTLE_SECONDS: Final = 0.25
 MAX_JOB_SECONDS: Final = 10.0
-POLL_SECONDS: Final = 0.1
 # How long to wait for another process that migrates or moves the tenant, and for its tables.
 WAIT_SECONDS: Final = 10.0
 LOCK_TIMEOUT: Final = "30s"
@@ -231,7 +231,7 @@ def _move(tenant: Tenant, to: str) -> int:
     time.sleep(SETTLE_SECONDS)
     drop_left_over(tenant.id, to)
     with session_on(tenant.server) as source, session_on(to) as target:
-        _wait_for_jobs(source, tenant)
+        poll(partial(_has_no_running_job, source, tenant), seconds=MAX_JOB_SECONDS)
         run(source, f"REVOKE USAGE ON SCHEMA {schema} FROM {APP_ROLE}")
         with source.transaction():
             set_tenant(source, tenant.id)
@@ -255,14 +255,10 @@ def _move(tenant: Tenant, to: str) -> int:
     return sum(count for count, *_ in rows.values())
 
 
-def _wait_for_jobs(source: Session, tenant: Tenant) -> None:
-    give_up_at = time.monotonic() + MAX_JOB_SECONDS
-    while time.monotonic() < give_up_at:
-        with source.transaction():
-            set_tenant(source, tenant.id)
-            if run(source, _RUNNING) == [(False,)]:
-                return
-        time.sleep(POLL_SECONDS)
+def _has_no_running_job(source: Session, tenant: Tenant) -> bool:
+    with source.transaction():
+        set_tenant(source, tenant.id)
+        return run(source, _RUNNING) == [(False,)]
 
 
 def _lock(source: Session, tenant: Tenant) -> None:

@@ -133,15 +133,6 @@ def caller_of(scope: Any) -> Caller:
     return Caller(hashlib.sha256(credentials).hexdigest() if credentials else "")
 
 
-def verify(request: Request) -> HttpResponse:
-    """Set the name of a caller with a valid key or session, by the middleware that authenticates.
-
-    Return its response: a 503 if a database is down.
-    """
-    response: HttpResponse = _authenticate(request)
-    return response
-
-
 def _name_caller(request: Any) -> HttpResponse:
     key_lookup = getattr(request, "key_lookup", None)
     if key_lookup is not None and key_lookup.key is not None:
@@ -151,13 +142,14 @@ def _name_caller(request: Any) -> HttpResponse:
     return HttpResponse()
 
 
-# Middleware that a response needs, and that which authenticates.
-_authenticate: Any = _name_caller
+# Sets the name of a caller with a valid key or session, and returns a response: a 503 if a database
+# is down. Middleware that a response needs, and that which authenticates.
+verify: Any = _name_caller
 for _middleware in (
     *(ApiKeyTenantMiddleware, AuthenticationMiddleware, SessionMiddleware, TenantMiddleware),
     *(ProblemMiddleware, CorsMiddleware, RequestIdMiddleware),
 ):
-    _authenticate = convert_exception_to_response(_middleware(_authenticate))
+    verify = convert_exception_to_response(_middleware(verify))
 
 
 def _slack(request: Request) -> str:

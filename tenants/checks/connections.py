@@ -31,29 +31,24 @@ _unchecked_servers: set[str] = set()
 # Ways in which the connection's role could bypass row-level security; no rows: none. A member of
 # an owning role can become it. Login roles are checked too, because SET ROLE can be undone.
 _UNSAFE = """
-    SELECT reason FROM (
-        SELECT 1, r.rolname || ' is a superuser'
-        FROM pg_roles AS r WHERE r.rolsuper AND r.rolname IN (current_user, session_user)
-        UNION
-        SELECT 2, r.rolname || ' has BYPASSRLS'
-        FROM pg_roles AS r WHERE r.rolbypassrls AND r.rolname IN (current_user, session_user)
-        UNION
-        SELECT 3, session_user || ' owns, or is a member of the role that owns, tenants'' tables'
-        WHERE EXISTS (
-            SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE c.relkind IN ('r', 'p')
-              AND (n.nspname ~ %s OR n.nspname = 'public' AND c.relname = 'tenants_tenant')
-              AND (pg_has_role(session_user, c.relowner, 'MEMBER')
-                   OR pg_has_role(current_user, c.relowner, 'MEMBER'))
-        )
-    ) AS found (severity, reason)
-    ORDER BY severity LIMIT 1
+    SELECT rolname || CASE WHEN rolsuper THEN ' is a superuser' ELSE ' has BYPASSRLS' END
+    FROM pg_roles
+    WHERE (rolsuper OR rolbypassrls) AND rolname IN (current_user, session_user)
+    UNION ALL
+    SELECT session_user || ' owns, or is a member of the role that owns, tenants'' tables'
+    WHERE EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p')
+          AND (n.nspname ~ %s OR n.nspname = 'public' AND c.relname = 'tenants_tenant')
+          AND (pg_has_role(session_user, c.relowner, 'MEMBER')
+               OR pg_has_role(current_user, c.relowner, 'MEMBER'))
+    )
 """
 
 
 def unsafe_role_reason() -> str:
     """Return the reason why the connection's role could bypass the policies; "" if it cannot."""
-    # Superusers have every role; the statement returns that reason first.
+    # Superusers have every role: several reasons, of which the first is returned.
     return context.fetch_value(_UNSAFE, [SCHEMA_PATTERN]) or ""
 
 
