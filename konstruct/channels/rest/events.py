@@ -17,23 +17,8 @@ from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
 from konstruct.api.http import bodies, filters, schema, views
-from konstruct.channels.rest.responses import (
-    MEDIA_TYPE,
-    JsonOrEvents,
-    event as event_of,
-    repeat_events,
-    wants_events,
-)
-from konstruct.channels.webhooks import (
-    READS,
-    check_address,
-    create_webhook,
-    delete_subscription,
-    document,
-    rotate_secret,
-    send_again,
-    webhooks,
-)
+from konstruct.channels import webhooks
+from konstruct.channels.rest import responses
 from konstruct.outgoing import AddressRefused
 from tenants import transaction
 from tenants.audit.changes import row_state
@@ -53,7 +38,7 @@ _LAST_EVENT_ID: Final = schema.header(
 )
 
 
-class EventsNegotiation(JsonOrEvents):
+class EventsNegotiation(responses.JsonOrEvents):
     """Answers a read with events."""
 
     method = "GET"
@@ -113,7 +98,7 @@ class EventViewSet(views.ApiViewSet):
         Action.LIST,
         "events",
         query=EventsQuery,
-        returns={200: EventsSerializer, (200, MEDIA_TYPE): str},
+        returns={200: EventsSerializer, (200, responses.MEDIA_TYPE): str},
         headers=[_LAST_EVENT_ID],
     )
     def list_events(self, request: Request) -> Any:
@@ -126,7 +111,7 @@ class EventViewSet(views.ApiViewSet):
         minutes: each has its `id`, which is the next `after`, its type as `event` and the event as
         `data`. A client that connects again sends the last id as `Last-Event-ID`.
         """
-        if wants_events(request):
+        if responses.wants_events(request):
             return self._stream(request)
         after, limit = self.query.get("after", 0), self.query.get("limit", 100)
         events = list(events_after(after)[: limit + 1])
@@ -134,7 +119,7 @@ class EventViewSet(views.ApiViewSet):
         self.log(people={event.user_id for event in events if event.user_id})
         return Response(
             {
-                "events": [document(event) for event in events],
+                "events": [webhooks.document(event) for event in events],
                 "after": events[-1].number if events else after,
                 "has_more": has_more,
             }
@@ -156,9 +141,11 @@ class EventViewSet(views.ApiViewSet):
                     self.log(people={event.user_id for event in events if event.user_id})
                     self.write_log_entry()
             place = (events and events[-1].number) or place
-            return b"".join(event_of(document(row), row.type, row.number) for row in events)
+            return b"".join(
+                responses.event(webhooks.document(row), row.type, row.number) for row in events
+            )
 
-        return repeat_events(self, read, STREAM_SECONDS)
+        return responses.repeat_events(self, read, STREAM_SECONDS)
 
 
 class WebhookFields(bodies.StrictSerializer):
@@ -179,7 +166,7 @@ class WebhookFields(bodies.StrictSerializer):
     def validate_url(self, url: str) -> str:
         """Refuse addresses that no event is sent to."""
         try:
-            check_address(url)
+            webhooks.check_address(url)
         except AddressRefused as error:
             raise serializers.ValidationError(str(error)) from error
         return url
@@ -221,14 +208,14 @@ class NewWebhookSerializer(WebhookSerializer):
 class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Webhooks. Bound keys have no access. Changes need the scopes `read` and `write`."""
 
-    queryset = webhooks()
+    queryset = webhooks.webhooks()
     serializer_class = WebhookSerializer
     ordering = ("created_at", "id")
     subject = "webhook"
 
     @views.operation(
         Action.CREATE,
-        permission=("outbox.add_subscription", *READS),
+        permission=("outbox.add_subscription", *webhooks.READS),
         body=WebhookFields,
         returns={201: NewWebhookSerializer},
         errors=(422,),
@@ -241,20 +228,20 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
         Standard Webhooks describes.
         """
         self.require_read()
-        webhook, secret = create_webhook(**self.fields)
+        webhook, secret = webhooks.create_webhook(**self.fields)
         self.log_created(webhook, is_new=True)
         return self._with_secret(webhook, secret, status=201)
 
     @views.operation(
         Action.EDIT,
-        permission=("outbox.change_subscription", *READS),
+        permission=("outbox.change_subscription", *webhooks.READS),
         body=WebhookChanges,
         errors=(422,),
     )
     def partial_update(self, request: Request, webhook_id: UUID) -> Response:
         """Change a webhook. Events that wait are sent to the new address."""
         self.require_read()
-        webhook = get_object_or_404(webhooks().select_for_update(), pk=webhook_id)
+        webhook = get_object_or_404(webhooks.webhooks().select_for_update(), pk=webhook_id)
         before = row_state(webhook)
         for name, value in self.fields.items():
             setattr(webhook, name, value)
@@ -264,15 +251,15 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
     @views.operation(Action.DELETE)
     def destroy(self, request: Request, webhook_id: UUID) -> Response:
         """Delete a webhook, with its deliveries."""
-        webhook = get_object_or_404(webhooks().select_for_update(), pk=webhook_id)
+        webhook = get_object_or_404(webhooks.webhooks().select_for_update(), pk=webhook_id)
         self.log(webhook, before=row_state(webhook))
-        delete_subscription(webhook)
+        webhooks.delete_subscription(webhook)
         return Response(status=204)
 
     @action(detail=True, methods=["post"], url_path="secret")
     @views.operation(
         Action.EDIT,
-        permission=("outbox.change_subscription", *READS),
+        permission=("outbox.change_subscription", *webhooks.READS),
         id="rotate_webhook_secret",
         returns=NewWebhookSerializer,
     )
@@ -282,8 +269,8 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
         For a day events are signed by each of the two secrets.
         """
         self.require_read()
-        get_object_or_404(webhooks(), pk=webhook_id)
-        webhook, secret = rotate_secret(webhook_id)
+        get_object_or_404(webhooks.webhooks(), pk=webhook_id)
+        webhook, secret = webhooks.rotate_secret(webhook_id)
         self.log(webhook)
         return self._with_secret(webhook, secret)
 
@@ -374,7 +361,7 @@ class WebhookDeliveryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, v
         """Send an event to a webhook again, also one that was delivered."""
         self.require_read()
         delivery = self.get_object()
-        send_again(delivery)
+        webhooks.send_again(delivery)
         self.log(delivery)
         return Response(self.document(self.get_queryset().get(pk=delivery.pk)))
 

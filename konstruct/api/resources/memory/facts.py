@@ -22,20 +22,9 @@ from konstruct.api.http.problems import FieldError, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory import recall_events
 from konstruct.orchestrator.usage import admit_memories
+from memory import facts as memory_facts
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound
-from memory.facts import (
-    LongTermMemory,
-    StoredFact,
-    confirm,
-    delete_facts,
-    embed_facts,
-    filter_facts,
-    recalls_with,
-    reject,
-    restore,
-    retract,
-)
 from memory.models import MemoryEntry, attributes, fact_querysets
 from memory.models.facts import FactEvent, FactState
 from tenants import context, transaction
@@ -286,7 +275,7 @@ class FactFilter(FilterSet):
         state = given.get("state", FactState.ACTIVE)
         if "at" in given and state != FactState.ACTIVE:
             raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
-        facts = filter_facts(
+        facts = memory_facts.filter_facts(
             context.required_tenant_id(),
             agent_id=self.caller.agent_id_in(given),
             user_id=self.caller.user_id_in(given),
@@ -430,7 +419,7 @@ class FactSearchResultSerializer(serializers.Serializer):
     results = FoundFactSerializer(many=True)
 
 
-FACTS = LongTermMemory()
+FACTS = memory_facts.LongTermMemory()
 
 # Declares a method that decides about a fact.
 decision: Final = partial(
@@ -480,7 +469,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
-        created: list[StoredFact] = []
+        created: list[memory_facts.StoredFact] = []
 
         def create() -> UUID:
             with admit_memories(1):
@@ -489,7 +478,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
 
         memory_id, _ = self.idempotency.once(create)
         # An earlier request with the same Idempotency-Key may have stored the fact.
-        stored = created[0] if created else StoredFact(memory_id, created=False)
+        stored = created[0] if created else memory_facts.StoredFact(memory_id, created=False)
         fact = tenant_facts().entries().defer("embedding").filter(memory_id=memory_id).first()
         if fact is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
@@ -522,7 +511,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         owners = {(entry.agent_id, entry.user_id) for entry in entries}
         if len(owners) > 1:
             self.caller.named.clear()  # the access log would name the last one alone
-        embed_facts(entries)
+        memory_facts.embed_facts(entries)
         with transaction.atomic():
             with admit_memories(len(entries)):
                 stored = FACTS.remember_all(entries, author=self.caller.author)
@@ -588,7 +577,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         none.
         """
         facts = self._lock_batch(self.fields["memory_ids"], "memory_ids.{}")
-        delete_facts(tenant_facts().filter(pk__in=facts))
+        memory_facts.delete_facts(tenant_facts().filter(pk__in=facts))
         self.log(facts=sorted(facts))
         return Response(status=204)
 
@@ -727,7 +716,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         that it proposed, or that a key of the same person or one that it replaced proposed: 409
         `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
         """
-        return self._decide("confirm", confirm)
+        return self._decide("confirm", memory_facts.confirm)
 
     @action(detail=True, methods=["post"], url_path="reject")
     @decision()
@@ -737,7 +726,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         The fact is not proposed again from the same messages, or from copies of them. A fact that
         is not proposed is a 409 `wrong-state`.
         """
-        return self._decide("reject", reject)
+        return self._decide("reject", memory_facts.reject)
 
     @action(detail=True, methods=["post"], url_path="retract")
     @decision()
@@ -747,7 +736,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         Agents no longer use the fact; its history is kept. To end a fact that was right, change its
         `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
         """
-        return self._decide("retract", retract)
+        return self._decide("retract", memory_facts.retract)
 
     @action(detail=True, methods=["post"], url_path="restore")
     @decision()
@@ -757,7 +746,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         A rejected fact is proposed again; a retracted or superseded one is active again. If its
         slot has another value now, the request is a 409 `slot-taken`: retract that fact first.
         """
-        return self._decide("restore", restore)
+        return self._decide("restore", memory_facts.restore)
 
     @action(
         detail=True, url_path="history", ordering=("-updated_at", "-memory_id"), ordering_fields=()
@@ -802,7 +791,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
 
         Returns the recall events of replies with the fact in their prompt.
         """
-        replies = recalls_with(self._visible(memory_id))
+        replies = memory_facts.recalls_with(self._visible(memory_id))
         return self.page(
             self.caller.rows(replies).select_related("reply"), recall_events.RecallEventSerializer
         )
@@ -872,7 +861,7 @@ def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> Mem
 
 
 def _stored_documents(
-    view: views.ApiViewSet, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
+    view: views.ApiViewSet, facts: Iterable[MemoryEntry], stored: Iterable[memory_facts.StoredFact]
 ) -> list[dict[str, Any]]:
     return [
         document

@@ -19,18 +19,10 @@ from rest_framework.response import Response
 
 from konstruct.api.auth import keys, permissions
 from konstruct.api.http import bodies, views
-from konstruct.api.http.pagination import CursorPagination, Position as PagePosition
+from konstruct.api.http.pagination import CursorPagination, Position
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator import models, usage
-from konstruct.orchestrator.identities import channel_identities, person_export
-from konstruct.orchestrator.identities.timeline import (
-    MAX_TEXT,
-    PERMISSIONS,
-    Entry,
-    EntryKind,
-    Position,
-    timeline,
-)
+from konstruct.orchestrator.identities import channel_identities, person_export, timeline
 from memory import arguments, conf, exceptions
 from memory.browse.people import people, with_text
 from memory.conversations.transcript import metadata_argument
@@ -42,7 +34,7 @@ NO_PROFILE: Final = {"chosen_name": "", "time_zone": "", "language": "", "metada
 LANGUAGE: Final = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z"
 CHANGE_USER: Final = "orchestrator.change_channelidentity"
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
-TENANT_KINDS: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
+TENANT_KINDS: Final = frozenset({timeline.EntryKind.ACCOUNT, timeline.EntryKind.ACCESS})
 USER_ID = OpenApiParameter(
     "user_id",
     str,
@@ -155,7 +147,7 @@ class TimelineEntrySerializer(serializers.Serializer):
 
     at = serializers.DateTimeField(help_text="When it happened.")
     kind = serializers.ChoiceField(
-        choices=[kind.value for kind in EntryKind], help_text="The kind of event."
+        choices=[kind.value for kind in timeline.EntryKind], help_text="The kind of event."
     )
     action = serializers.CharField(help_text="Such as the role of a message, or `resolved`.")
     agent_id = serializers.UUIDField(
@@ -165,7 +157,7 @@ class TimelineEntrySerializer(serializers.Serializer):
     subject_id = serializers.CharField(
         allow_null=True, help_text="Id of the message, fact, escalation … that it is about."
     )
-    text = serializers.CharField(help_text=f"Its text, up to {MAX_TEXT} characters.")
+    text = serializers.CharField(help_text=f"Its text, up to {timeline.MAX_TEXT} characters.")
     by = serializers.CharField(help_text="Name of the author, or empty.")
     note = serializers.CharField(help_text="The reason, or the channel of a message, or empty.")
 
@@ -175,13 +167,13 @@ class TimelinePagination(CursorPagination):
 
     def rows_after(
         self,
-        queryset: Callable[..., list[Entry]],
-        position: PagePosition | None,
+        queryset: Callable[..., list[timeline.Entry]],
+        position: Position | None,
         *,
         backwards: bool,
-    ) -> list[Entry]:
+    ) -> list[timeline.Entry]:
         """Return one event more than a page holds, beginning after the position."""
-        after = position and Position(datetime.fromisoformat(position[0]), position[1])
+        after = position and timeline.Position(datetime.fromisoformat(position[0]), position[1])
         return queryset(limit=self.page_size + 1, **({"before": after} if after else {}))
 
     def get_previous_link(self) -> None:
@@ -204,7 +196,7 @@ class TimelineQuery(bodies.StrictSerializer):
 
     agent = bodies.ChannelIdField(required=False, help_text="Only of this agent (name or id).")
     kind = serializers.ChoiceField(
-        choices=[kind.value for kind in EntryKind],
+        choices=[kind.value for kind in timeline.EntryKind],
         required=False,
         help_text="Only events of this kind.",
     )
@@ -271,11 +263,11 @@ class UserViewSet(views.ApiViewSet):
         user_id = self._user_id(user_id)
         until = self.query.get("until")
         events = partial(
-            timeline,
+            timeline.timeline,
             [user_id] if self.caller.is_bound else channel_identities.linked_ids(user_id),
             kinds=self._kinds(),
             agent_id=self.caller.agent_id_in(self.query),
-            before=until and Position(until),
+            before=until and timeline.Position(until),
         )
         return self.page(events, TimelineEntrySerializer)
 
@@ -368,16 +360,16 @@ class UserViewSet(views.ApiViewSet):
             raise Http404
         return user_id
 
-    def _kinds(self) -> Sequence[EntryKind]:
+    def _kinds(self) -> Sequence[timeline.EntryKind]:
         """Return the kinds that the request asks for and the caller may see."""
         user = self.request.user
         allowed = [
             kind
-            for kind in EntryKind
+            for kind in timeline.EntryKind
             if (
                 not (self.caller.is_bound and kind in TENANT_KINDS)
                 if isinstance(user, keys.Program)
-                else permissions.person_may(user, PERMISSIONS[kind])
+                else permissions.person_may(user, timeline.PERMISSIONS[kind])
             )
         ]
         kind = self.query.get("kind")
@@ -385,4 +377,4 @@ class UserViewSet(views.ApiViewSet):
             return allowed
         if kind not in allowed:
             raise PermissionDenied(f"Events of the kind {kind!r} are not for this key or person.")
-        return [EntryKind(kind)]
+        return [timeline.EntryKind(kind)]
