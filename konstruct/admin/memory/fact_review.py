@@ -315,6 +315,7 @@ class FactEventAdmin(access.AuditedReadOnlyAdmin):
     """Changes of facts, with their authors."""
 
     list_display = ("created_at", "action", "author_kind", "author_name", "why", "memory_id")
+    fields = (*list_display[:5], "memory", "other_id", "author_id", "number", "id")
     list_filter = ("action", "author_kind")
     sortable_by = ()
     ordering = ("-number",)
