@@ -18,14 +18,7 @@ from typing import Any, Final
 from django.db import DatabaseError
 from django.utils import timezone
 
-from tenants.context import (
-    execute,
-    fetch_row,
-    public_scope,
-    required_tenant_id,
-    tenant_connection,
-    tenant_scope,
-)
+from tenants import context
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
 from tenants.metrics import counter
@@ -83,7 +76,7 @@ def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     Call it last in the transaction: other transactions that count wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
-    execute(_COUNT, values)
+    context.execute(_COUNT, values)
 
 
 @contextmanager
@@ -120,7 +113,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
         return
     added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
     margin = MIN_UNLOCKED_ROOM * max(1, memories)
-    if _least_room(tenant, hard, added) < margin and tenant_connection().in_atomic_block:
+    if _least_room(tenant, hard, added) < margin and context.tenant_connection().in_atomic_block:
         lock_quotas()
         _least_room(tenant, hard, added)
 
@@ -151,7 +144,7 @@ def _least_room(
 
 def lock_quotas() -> None:
     """Lock the tenant's quotas until the transaction ends."""
-    execute(_LOCK)
+    context.execute(_LOCK)
 
 
 def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
@@ -163,7 +156,7 @@ def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
 def tenant_row() -> Tenant:
     """Return the current tenant's row with its limits and its measured usage."""
     rows = Tenant.objects.only("quotas", "usage")
-    return tenant_of_request() or rows.get(pk=required_tenant_id())
+    return tenant_of_request() or rows.get(pk=context.required_tenant_id())
 
 
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
@@ -182,7 +175,7 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
     if not used.keys() >= (requested := set(quotas)):
         is_measured = "memories" in measured
         since = date.fromisoformat(measured["counted_since"]) if is_measured else date.min
-        sums = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
+        sums = context.fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
         used |= dict(zip(_SUMMED_QUOTAS, sums, strict=True))
         if is_measured:
             # The measured number, plus the rows since then.
@@ -228,7 +221,7 @@ SELECT (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_cla
 def measure_due() -> int:
     """Measure the tenants that were not measured within MEASURING_INTERVAL; return their number."""
     since = timezone.now() - MEASURING_INTERVAL
-    with public_scope():
+    with context.public_scope():
         tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))
     due = [tenant for tenant in tenants if _measured_at(tenant) <= since]
     random.shuffle(due)  # the order of those that were never measured
@@ -249,10 +242,10 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     """Measure a tenant, and store the usage with the reached limits, and return it."""
     now = timezone.now()
     today = now.astimezone(UTC).date()
-    with tenant_scope(tenant.pk):
+    with context.tenant_scope(tenant.pk):
         remove_old_events()
         values = {"exactly": MAX_EXACT_COUNT, "today": today}
-        storage, memories, counted, keys = fetch_row(_MEASURE, values)
+        storage, memories, counted, keys = context.fetch_row(_MEASURE, values)
         tenant.usage = {
             **{name: tenant.usage[name] for name in ("reached",) if name in tenant.usage},
             "measured_at": now.isoformat(),
@@ -277,7 +270,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
             "reached": reached,
             "month": {quota.value: f"{Decimal(used[quota] or 0):f}" for quota in MONTHLY},
         }
-    with public_scope():
+    with context.public_scope():
         Tenant.objects.filter(pk=tenant.pk).update(usage=tenant.usage)
     return tenant.usage
 

@@ -10,29 +10,7 @@ from uuid import UUID
 
 from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
-from memory.context.chat import (
-    EARLIER,
-    KNOWN,
-    REPLACED,
-    SectionName,
-    as_turn,
-    fact_line,
-    interleave,
-    list_item,
-    storable_text,
-    turn_line,
-    turn_text,
-    turn_time,
-)
-from memory.context.prompt import (
-    SHARES,
-    Prompt,
-    PromptFact,
-    PromptItem,
-    PromptParts,
-    reserved_tokens,
-    turn_source,
-)
+from memory.context import chat, prompt
 from memory.context.search import is_follow_up, relevant_facts, with_turn_before
 from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
@@ -162,7 +140,7 @@ class ContextManager:
         instructions: str = "",
         pause: timedelta | None = None,
         time_zone: str = "",
-    ) -> PromptParts:
+    ) -> prompt.PromptParts:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
         Turns of the prompt are not recalled; older ones can be. Times are in the time zone of the
@@ -200,44 +178,51 @@ class ContextManager:
             )
             ids = {turn.get("message_id") for turn in (*prompt_turns, *earlier)}
             excluded = {*map(str, exclude), *filter(None, ids)}
-            always: list[PromptFact] = []
+            always: list[prompt.PromptFact] = []
             if pause is not None:
                 query = with_turn_before(query, turns)
                 if user_id is not None and isinstance(self.memory, LongTermMemory):
                     given = self.memory.always_given(tenant_id, agent_id, user_id)
-                    always = [PromptFact.from_entry(entry) for entry in given]
+                    always = [prompt.PromptFact.from_entry(entry) for entry in given]
             recalled = empty_recall(query)
-            facts: list[PromptFact] = []
+            facts: list[prompt.PromptFact] = []
             if query.strip():
                 recalled, facts = self._search(
                     tenant_id, query, agent_id, user_id, policy=policy, excluded=excluded
                 )
-        recalled_facts = [PromptFact.from_hit(hit) for hit in recalled.facts]
+        recalled_facts = [prompt.PromptFact.from_hit(hit) for hit in recalled.facts]
         contents = {fact.content for fact in recalled_facts}
         facts = [fact for fact in facts if fact.content not in contents]
         relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
         statements = [Statement(fact.content, fact.since or _LAST, True) for fact in relevant]
         replaced = replacements(statements, query, mentions_user=True)
-        labels = [f"{REPLACED}Fact: " if n in replaced else "Fact: " for n in range(len(relevant))]
+        labels = [
+            f"{chat.REPLACED}Fact: " if n in replaced else "Fact: " for n in range(len(relevant))
+        ]
         in_order = newer_first(range(len(relevant)), replaced)
         contents.update(fact.content for fact in relevant)
         always = [fact for fact in always if fact.content not in contents]
         contents.update(fact.content for fact in always)
-        return PromptParts(
+        return prompt.PromptParts(
             task=task,
             session_messages=turns,
             memories=[
                 *(
-                    PromptItem(
-                        list_item(f"{EARLIER}{turn['role']}: {turn_text(turn)}"),
-                        message_id=turn_source(turn),
+                    prompt.PromptItem(
+                        chat.list_item(f"{chat.EARLIER}{turn['role']}: {chat.turn_text(turn)}"),
+                        message_id=prompt.turn_source(turn),
                     )
                     for turn in earlier
                 ),
-                *(PromptItem(list_item(f"{KNOWN}{fact.content}"), fact=fact) for fact in always),
-                *interleave(
+                *(
+                    prompt.PromptItem(chat.list_item(f"{chat.KNOWN}{fact.content}"), fact=fact)
+                    for fact in always
+                ),
+                *chat.interleave(
                     [
-                        PromptItem(list_item(f"{labels[n]}{relevant[n].content}"), fact=relevant[n])
+                        prompt.PromptItem(
+                            chat.list_item(f"{labels[n]}{relevant[n].content}"), fact=relevant[n]
+                        )
                         for n in in_order
                     ],
                     _prompt_items(recalled.ranking, excluded, zone),
@@ -252,17 +237,17 @@ class ContextManager:
         )
 
     def fit(
-        self, gathered: PromptParts, system_prompt: str, model_tier: str = "reasoning"
-    ) -> Prompt:
+        self, gathered: prompt.PromptParts, system_prompt: str, model_tier: str = "reasoning"
+    ) -> prompt.Prompt:
         """Return the prompt of the gathered parts, within the budget of the model's tier."""
         compiler = self._compiler(model_tier, gathered.instructions)
         fitted = compiler.fit(
             system_prompt, gathered.session_messages, gathered.lines, gathered.task
         )
-        shares: dict[SectionName, int] = {
-            section: compiler.share(share) for section, share in SHARES.items()
+        shares: dict[chat.SectionName, int] = {
+            section: compiler.share(share) for section, share in prompt.SHARES.items()
         }
-        return Prompt(gathered, fitted, shares)
+        return prompt.Prompt(gathered, fitted, shares)
 
     def store_memory(self, tenant_id: UUID | str, *args: Any, **kwargs: Any) -> UUID:
         """Store a fact, see `LongTermMemory.store`, and return its memory_id.
@@ -299,7 +284,9 @@ class ContextManager:
 
     def _compiler(self, model_tier: str, instructions: str) -> WorkingContextCompiler:
         if instructions:
-            return type(self.compiler)(model_tier, reserved_tokens=reserved_tokens(instructions))
+            return type(self.compiler)(
+                model_tier, reserved_tokens=prompt.reserved_tokens(instructions)
+            )
         if model_tier == self.compiler.model_tier:
             return self.compiler
         return type(self.compiler)(model_tier)
@@ -313,7 +300,7 @@ class ContextManager:
         *,
         policy: RecallPolicy | None,
         excluded: Iterable[str],
-    ) -> tuple[RecallResult, list[PromptFact]]:
+    ) -> tuple[RecallResult, list[prompt.PromptFact]]:
         """Search past conversations, if agent and user are given, and facts."""
         has_conversations = agent_id is not None and user_id is not None
         vector = None
@@ -340,7 +327,7 @@ class ContextManager:
             options["without_evidence"] = True
         options = {name: value for name, value in options.items() if _accepts_keyword(search, name)}
         entries = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **options)
-        facts = [PromptFact.from_entry(entry) for entry in entries]
+        facts = [prompt.PromptFact.from_entry(entry) for entry in entries]
         if all(fact.score is not None for fact in facts):
             # A stable sort keeps the memory's order of entries with equal scores.
             facts.sort(key=lambda fact: -(fact.score or 0.0))
@@ -376,14 +363,14 @@ def _conversation_turns(messages: Iterable[Any], task: str, zone: tzinfo) -> lis
     If the task is the last turn, as in a running graph, it is left out.
     """
     turns = [
-        {**turn, "content": storable_text(turn["content"])}
-        for turn in map(as_turn, messages)
+        {**turn, "content": chat.storable_text(turn["content"])}
+        for turn in map(chat.as_turn, messages)
         if turn["role"] in ("user", "assistant") and turn["content"].strip()
     ]
     if turns and (turns[-1]["role"], turns[-1]["content"]) == ("user", task):
         turns.pop()
     for turn in turns:
-        if time := turn_time(turn):
+        if time := chat.turn_time(turn):
             turn["at"] = time.astimezone(zone).isoformat()
     return turns
 
@@ -397,7 +384,7 @@ def _split_at_pause(
     """
     later, first = datetime.now(UTC), len(turns)
     while pause is not None and first:
-        at = turn_time(turns[first - 1]) or later
+        at = chat.turn_time(turns[first - 1]) or later
         if later - at > pause:
             return list(turns[first:]), list(turns[-2:] if first == len(turns) else ())
         later, first = min(at, later), first - 1
@@ -406,18 +393,18 @@ def _split_at_pause(
 
 def _prompt_items(
     ranking: Sequence[Hit | FactHit], excluded: set[str], zone: tzinfo
-) -> list[PromptItem]:
+) -> list[prompt.PromptItem]:
     """Return the recalled facts and turns, best first and each once; neighbours surround their
     hit.
     """
     facts = [hit for hit in ranking if isinstance(hit, FactHit)]
     turns = {hit.message_id for hit in ranking if isinstance(hit, Hit)}
     seen = {*excluded, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
-    memories: list[PromptItem] = []
+    memories: list[prompt.PromptItem] = []
     for hit in ranking:
         if isinstance(hit, FactHit):
-            line = fact_line(hit.content, hit.quote, hit.said_at.astimezone(zone))
-            memories.append(PromptItem(line, fact=PromptFact.from_hit(hit)))
+            line = chat.fact_line(hit.content, hit.quote, hit.said_at.astimezone(zone))
+            memories.append(prompt.PromptItem(line, fact=prompt.PromptFact.from_hit(hit)))
             continue
         around: list[Hit | AdjacentTurn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
@@ -425,7 +412,7 @@ def _prompt_items(
                 seen.add(str(turn.message_id))
                 at = turn.created_at.astimezone(zone)
                 is_replaced = isinstance(turn, Hit) and turn.replaced_by in turns
-                label = REPLACED if is_replaced else ""
-                line = turn_line(turn.content, turn.name or turn.role, at, label=label)
-                memories.append(PromptItem(line, message_id=turn.message_id))
+                label = chat.REPLACED if is_replaced else ""
+                line = chat.turn_line(turn.content, turn.name or turn.role, at, label=label)
+                memories.append(prompt.PromptItem(line, message_id=turn.message_id))
     return memories

@@ -6,25 +6,14 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from uuid import UUID
 
-from memory.context import tokens
-from memory.context.chat import (
-    ChatMessage,
-    SectionName,
-    attribute_of,
-    chat_sections,
-    flatten,
-    list_item_text,
-    score_of,
-    split_sections,
-    text_of,
-)
+from memory.context import chat, tokens
 from memory.context.task import Task
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
 from memory.recall.service import Reason
 
 # The shares of the budget by the sections of a prompt.
-SHARES: dict[SectionName, str] = {
+SHARES: dict[chat.SectionName, str] = {
     "system": "system_prompt",
     "memory": "relevant_context",
     "session": "session_history",
@@ -54,11 +43,11 @@ class PromptFact:
     @classmethod
     def from_entry(cls, entry: Any) -> "PromptFact":
         """Return a fact from text, or from a mapping or an object with a `content`."""
-        since = attribute_of(entry, "valid_from")
+        since = chat.attribute_of(entry, "valid_from")
         return cls(
-            text_of(entry),
-            score_of(entry),
-            attribute_of(entry, "memory_id"),
+            chat.text_of(entry),
+            chat.score_of(entry),
+            chat.attribute_of(entry, "memory_id"),
             since=since if isinstance(since, datetime) else None,
         )
 
@@ -138,7 +127,7 @@ class PromptParts:
     @property
     def searched(self) -> list[str]:
         """The texts of the memories that were searched for, most relevant first."""
-        return [list_item_text(line) for line in self.lines[self.always_count :]]
+        return [chat.list_item_text(line) for line in self.lines[self.always_count :]]
 
     @property
     def refused(self) -> list[PromptItem]:
@@ -157,7 +146,7 @@ class Prompt:
 
     gathered: PromptParts
     fitted: WorkingContext
-    shares: dict[SectionName, int]
+    shares: dict[chat.SectionName, int]
     sent: Sequence[Mapping[str, Any]] | None = None
     """The messages as they are sent; None: those of `chat_sections`."""
     own_texts: tuple[str, ...] = ()
@@ -168,12 +157,12 @@ class Prompt:
         """The messages for the language model."""
         if self.sent is not None:
             return list(self.sent)
-        return list(flatten(self._sections()))
+        return list(chat.flatten(self._sections()))
 
     @property
     def texts(self) -> list[str]:
         """The memories of the prompt as texts, without the marks of list items."""
-        return [list_item_text(line) for line in self.fitted.memories]
+        return [chat.list_item_text(line) for line in self.fitted.memories]
 
     @property
     def max_system_tokens(self) -> int:
@@ -245,9 +234,9 @@ class Prompt:
         values.pop("scores")
         return {**values, "ranked": [{"id": str(pk), "score": score} for pk, score in ids if pk]}
 
-    def _sections(self) -> dict[SectionName, list[ChatMessage]]:
+    def _sections(self) -> dict[chat.SectionName, list[chat.ChatMessage]]:
         fitted = self.fitted
-        return chat_sections(
+        return chat.chat_sections(
             fitted.system_prompt,
             fitted.context,
             fitted.messages,
@@ -258,16 +247,16 @@ class Prompt:
     def _prompt_trace(self) -> dict[str, Any]:
         """Return the sent messages of each section with their tokens, as JSON."""
         fitted = self.fitted
-        sections: Mapping[SectionName, Sequence[Mapping[str, Any]]] = self._sections()
+        sections: Mapping[chat.SectionName, Sequence[Mapping[str, Any]]] = self._sections()
         sizes: dict[str, int] = dict(fitted.token_usage.items())  # type: ignore[arg-type]
         shares = {**self.shares}
         shares["system"] += reserved_tokens(self.gathered.instructions)
         for name in ("system", "total"):
             sizes[name] += tokens.count(self.gathered.instructions)
-        if self.sent is not None and self.messages != flatten(self._sections()):
-            sections = split_sections(self.sent, self.gathered.instructions)
+        if self.sent is not None and self.messages != chat.flatten(self._sections()):
+            sections = chat.split_sections(self.sent, self.gathered.instructions)
             sizes = {
-                name: sum(tokens.count(text_of(message)) for message in messages)
+                name: sum(tokens.count(chat.text_of(message)) for message in messages)
                 for name, messages in sections.items()
             }
             sizes["total"] = sum(sizes.values())

@@ -12,15 +12,8 @@ from memory.arguments import count_argument, id_argument
 from memory.configuration_checks import require_configured_database
 from memory.context.chat import as_turn
 from memory.context.exceptions import NoTenant, UnreadableSession
+from tenants import context
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
-from tenants.context import (
-    asynchronous,
-    current_tenant_id,
-    fetch_all,
-    known_tenant,
-    pinned_tenant_id,
-    tenant_scope,
-)
 from tenants.exceptions import TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id
 
@@ -82,10 +75,10 @@ class SessionStore:
             NoTenant: the store has no tenant, and neither has the caller.
             TenantPinned: the caller serves another tenant.
         """
-        tenant_id = self._tenant_id or current_tenant_id()
+        tenant_id = self._tenant_id or context.current_tenant_id()
         if tenant_id is None:
             raise NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
-        pinned = pinned_tenant_id()
+        pinned = context.pinned_tenant_id()
         if pinned not in (None, tenant_id):
             raise TenantPinned(f"this code serves tenant {pinned} and cannot enter {tenant_id}")
         return tenant_id
@@ -180,10 +173,10 @@ class SessionStore:
         page_condition: str = "",
         order: str = "DESC",
     ) -> list[Session]:
-        with suppress(UnknownTenant), known_tenant(self.tenant_id):
+        with suppress(UnknownTenant), context.known_tenant(self.tenant_id):
             # Checkpoint ids increase with time, so the newest id has the newest time. Two probes of
             # the primary key for each thread; only the checkpoints of the page are read.
-            rows = fetch_all(
+            rows = context.fetch_all(
                 f"""
                 WITH RECURSIVE thread (thread_id) AS (
                     SELECT min(thread_id) FROM checkpoints WHERE true {thread_condition}
@@ -218,7 +211,7 @@ class SessionStore:
     def clear_session(self, thread_id: str) -> None:
         """Remove a thread with its history."""
         id_argument("thread_id", thread_id)
-        with tenant_scope(self.tenant_id):
+        with context.tenant_scope(self.tenant_id):
             enqueue_tombstones(SESSION, thread_id)
         with suppress(UndefinedTable):
             self.checkpointer.delete_thread(thread_id)
@@ -229,9 +222,9 @@ class SessionStore:
         with suppress(UndefinedTable):
             self.checkpointer.prune([thread_id])
 
-    asetup = asynchronous(setup)
-    aget_session_messages = asynchronous(get_session_messages)
-    alist_sessions = asynchronous(list_sessions)
-    aget_session = asynchronous(get_session)
-    aclear_session = asynchronous(clear_session)
-    aprune_session = asynchronous(prune_session)
+    asetup = context.asynchronous(setup)
+    aget_session_messages = context.asynchronous(get_session_messages)
+    alist_sessions = context.asynchronous(list_sessions)
+    aget_session = context.asynchronous(get_session)
+    aclear_session = context.asynchronous(clear_session)
+    aprune_session = context.asynchronous(prune_session)

@@ -11,16 +11,7 @@ from typing import Any, ClassVar, TypedDict
 import structlog
 
 from memory.arguments import count_argument
-from memory.context import tokens
-from memory.context.chat import (
-    ChatMessage,
-    as_turn,
-    chat_sections,
-    flatten,
-    score_of,
-    text_of,
-    turn_text,
-)
+from memory.context import chat, tokens
 from memory.context.exceptions import UnknownModelTier
 from memory.context.task import Task, TaskArgument
 
@@ -179,7 +170,7 @@ class WorkingContextCompiler:
         task: TaskArgument,
     ) -> WorkingContext:
         """Fit the sections as `compile` does, and return also the parts that were left out."""
-        turns = [as_turn(message) for message in session_messages]
+        turns = [chat.as_turn(message) for message in session_messages]
         memories = _most_relevant_first(relevant_memories)
         system_room = self.share("system_prompt") - MESSAGE_OVERHEAD_TOKENS
         memory_room = (
@@ -239,14 +230,14 @@ class WorkingContextCompiler:
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the newest turns that fit into the session's share."""
-        turns = [as_turn(message) for message in session_messages]
+        turns = [chat.as_turn(message) for message in session_messages]
         return _newest_turns(turns, self.share("session_history"))
 
 
-def chat_messages(compiled: CompiledContext) -> list[ChatMessage]:
+def chat_messages(compiled: CompiledContext) -> list[chat.ChatMessage]:
     """Return a compiled context as messages of a chat model, within the budget: see `chat`."""
-    return flatten(
-        chat_sections(
+    return chat.flatten(
+        chat.chat_sections(
             compiled["system_prompt"], compiled["context"], compiled["messages"], compiled["task"]
         )
     )
@@ -256,7 +247,7 @@ def _usage(
     system_prompt: str, turns: Iterable[Mapping[str, Any]], memories: Iterable[str], task: str
 ) -> TokenUsage:
     system = tokens.count(system_prompt)
-    session = sum(tokens.count(turn_text(turn)) for turn in turns)
+    session = sum(tokens.count(chat.turn_text(turn)) for turn in turns)
     memory = tokens.count("\n".join(memories))
     task_tokens = tokens.count(task)
     return TokenUsage(
@@ -270,9 +261,9 @@ def _usage(
 
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
     """Return the texts, highest score first; those without a score last, in their order."""
-    listed = [memory for memory in memories if text_of(memory).strip()]
-    listed.sort(key=lambda memory: (score_of(memory) is None, -(score_of(memory) or 0.0)))
-    return list(map(text_of, listed))
+    listed = [memory for memory in memories if chat.text_of(memory).strip()]
+    listed.sort(key=lambda memory: (chat.score_of(memory) is None, -(chat.score_of(memory) or 0.0)))
+    return list(map(chat.text_of, listed))
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:
@@ -355,4 +346,4 @@ def _overhead_tokens(turn: Mapping[str, Any]) -> int:
     """Return the tokens that a chat format and the turn's date add to its content."""
     name = turn.get("name")
     named = tokens.count(name) + 1 if isinstance(name, str) and name else 0
-    return MESSAGE_OVERHEAD_TOKENS + named + tokens.count(turn_text({**turn, "content": ""}))
+    return MESSAGE_OVERHEAD_TOKENS + named + tokens.count(chat.turn_text({**turn, "content": ""}))

@@ -12,21 +12,10 @@ from uuid import UUID
 
 from django.utils.timezone import now as time_now
 
-from memory.arguments import (
-    content_argument,
-    name_argument,
-    role_argument,
-    time_argument,
-    uuid_argument,
-)
+from memory import arguments
 from memory.conf import IMPORT_CHANNEL
+from memory.conversations import transcript
 from memory.conversations.short_term import refresh_window
-from memory.conversations.transcript import (
-    enqueue_embeddings,
-    metadata_argument,
-    record_names,
-    write_attributes,
-)
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
@@ -169,13 +158,13 @@ class ImportedTurn:
             new_id_argument(name, getattr(self, name))
         if self.external_id is not None:
             external_id_argument("external_id", self.external_id)
-        uuid_argument("agent_id", self.agent_id)
-        role_argument(self.role)
-        name_argument("name", self.name)
-        metadata_argument(self.metadata)
-        content_argument(self.content)
+        arguments.uuid_argument("agent_id", self.agent_id)
+        arguments.role_argument(self.role)
+        arguments.name_argument("name", self.name)
+        transcript.metadata_argument(self.metadata)
+        arguments.content_argument(self.content)
         if self.created_at is not None:
-            time_argument("created_at", self.created_at)
+            arguments.time_argument("created_at", self.created_at)
 
     @property
     def identity(self) -> tuple[UUID, str, str | None]:
@@ -247,9 +236,9 @@ def import_turns(
         }
         new = {row.pk for row in by_time} & {row.pk for row in existing.values()}
         written = [row for row in by_time if row.pk in new]
-        write_attributes(written)
-        record_names(written)
-        enqueue_embeddings(new)
+        transcript.write_attributes(written)
+        transcript.record_names(written)
+        transcript.enqueue_embeddings(new)
         for agent_id, user_id in {(row.agent_id, row.user_id) for row in written}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
     results = []
@@ -268,7 +257,7 @@ def _message(turn: ImportedTurn, created_at: datetime) -> Message:
         channel=IMPORT_CHANNEL,
         role=turn.role,
         name=turn.name,
-        metadata=metadata_argument(turn.metadata),
+        metadata=transcript.metadata_argument(turn.metadata),
         content=turn.content,
         created_at=created_at,
         external_id=turn.external_id,

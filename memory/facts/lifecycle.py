@@ -16,16 +16,9 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from memory import exceptions
 from memory.arguments import vector_argument
 from memory.embedding.embedder import model_version
-from memory.exceptions import (
-    FactBusy,
-    FactNotFound,
-    InvalidArgument,
-    OwnProposal,
-    SlotTaken,
-    WrongFactState,
-)
 from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.facts.search import check_entry
 from memory.facts.versions import MAX_ATTEMPTS, insert, keep_version, same_scope, write_attributes
@@ -179,13 +172,13 @@ def record_candidate(
     """
     check_entry(entry)
     if not quotes or entry.kind == FactKind.ENTERED:
-        raise InvalidArgument("a candidate has quotes, and is observed or inferred")
+        raise exceptions.InvalidArgument("a candidate has quotes, and is observed or inferred")
     entry.embedding = vector_argument("embedding", entry.embedding)
     entry.embedding_model = model_version()
     for _ in range(MAX_ATTEMPTS):
         with transaction.atomic():
             if supersedes and not _facts_of_slot(entry).filter(memory_id=supersedes).exists():
-                raise InvalidArgument(
+                raise exceptions.InvalidArgument(
                     f"supersedes={supersedes} is no fact of {entry.subject!r} with the slot"
                     f" {entry.slot!r}, of the same agent and user"
                 )
@@ -204,7 +197,7 @@ def record_candidate(
             )
             if recorded is not None:
                 return recorded
-    raise FactBusy(MAX_ATTEMPTS)
+    raise exceptions.FactBusy(MAX_ATTEMPTS)
 
 
 def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) -> None:
@@ -399,7 +392,7 @@ def refuse_own_proposal(memory_id: UUID, author: Author) -> None:
             ).exists()
         )
     if is_own:
-        raise OwnProposal(memory_id)
+        raise exceptions.OwnProposal(memory_id)
 
 
 def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
@@ -451,7 +444,7 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
         else:
             current = None if fact.is_multi_valued else _current_value(fact)
             if current is not None:
-                raise SlotTaken(fact.slot, current.memory_id)
+                raise exceptions.SlotTaken(fact.slot, current.memory_id)
             changes = {"state": FactState.ACTIVE, "retracted_at": None}
             if fact.state == FactState.SUPERSEDED:
                 changes["valid_to"] = None
@@ -516,9 +509,9 @@ def _facts_for_update() -> MemoryEntryQuerySet:
 def _lock_fact(memory_id: UUID, *states: FactState) -> MemoryEntry:
     fact = _facts_for_update().filter(memory_id=memory_id).first()
     if fact is None:
-        raise FactNotFound(f"there is no fact {memory_id}")
+        raise exceptions.FactNotFound(f"there is no fact {memory_id}")
     if fact.state not in states:
-        raise WrongFactState(memory_id, fact.state, states)
+        raise exceptions.WrongFactState(memory_id, fact.state, states)
     return fact
 
 

@@ -12,14 +12,7 @@ import structlog
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
-from memory.arguments import (
-    content_argument,
-    count_argument,
-    similarity_argument,
-    text_argument,
-    uuid_argument,
-    vector_argument,
-)
+from memory import arguments
 from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.configuration_checks import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
@@ -271,9 +264,9 @@ class LongTermMemory:
             FactBusy: others stored and deleted the new text during MAX_ATTEMPTS attempts.
             InvalidArgument: a value is invalid.
         """
-        fact_id = uuid_argument("memory_id", memory_id)
+        fact_id = arguments.uuid_argument("memory_id", memory_id)
         if "content" in changes:
-            content_argument(changes["content"])
+            arguments.content_argument(changes["content"])
         if "metadata" in changes:
             metadata_values(changes["metadata"])
         time_argument("valid_from", changes.get("valid_from"))
@@ -298,7 +291,7 @@ class LongTermMemory:
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
         """Remove a fact with all its versions; return False if the tenant has no such fact."""
-        fact_id = uuid_argument("memory_id", memory_id)
+        fact_id = arguments.uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), known_tenant(tenant_id) as tenant, transaction.atomic():
             versions = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
             # Locked first: rows that others add meanwhile would otherwise stay without their fact.
@@ -351,14 +344,14 @@ class LongTermMemory:
         Raises:
             InvalidArgument: a value is invalid.
         """
-        count_argument("limit", limit)
-        similarity_argument("threshold", threshold)
+        arguments.count_argument("limit", limit)
+        arguments.similarity_argument("threshold", threshold)
         if not isinstance(query, str):
-            vector = vector_argument("query", query)
+            vector = arguments.vector_argument("query", query)
         elif query_embedding is not None:
-            vector = vector_argument("query_embedding", query_embedding)
+            vector = arguments.vector_argument("query_embedding", query_embedding)
         else:
-            vector = embed([text_argument("query", query)], is_query=True)[0]
+            vector = embed([arguments.text_argument("query", query)], is_query=True)[0]
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(
                 tenant,
@@ -409,7 +402,7 @@ class LongTermMemory:
         at: datetime | None = None,
     ) -> list[MemoryEntry]:
         """Return the newest facts, newest first; filtered as in `search`."""
-        count_argument("limit", limit)
+        arguments.count_argument("limit", limit)
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
             return [*rows.order_by("-created_at", "-memory_id")[:limit]]
@@ -419,7 +412,7 @@ class LongTermMemory:
         self, memory_id: UUID | str, tenant_id: UUID | str, *, at: datetime | None = None
     ) -> MemoryEntry | None:
         """Return a fact as it is, or as it was at a time; None if it is (or was) not valid."""
-        fact_id = uuid_argument("memory_id", memory_id)
+        fact_id = arguments.uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
             return rows.as_of(time_argument("at", at)).order_by("-valid_from").first()
@@ -430,7 +423,7 @@ class LongTermMemory:
 
         Including expired ones; [] if the tenant has no such fact.
         """
-        fact_id = uuid_argument("memory_id", memory_id)
+        fact_id = arguments.uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             return [*MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)]
         return []
@@ -518,7 +511,7 @@ def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
 def _vector_of(entry: MemoryEntry) -> list[float]:
     if entry.embedding is None:
         return embed([entry.content])[0]
-    return vector_argument("embedding", entry.embedding)
+    return arguments.vector_argument("embedding", entry.embedding)
 
 
 def _without_repeated_texts(

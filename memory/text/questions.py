@@ -2,18 +2,8 @@
 
 import regex
 
-from memory.text import lexical
+from memory.text import english, lexical
 from memory.text.chunking import MIN_WORDS, count_words, split_sentences
-from memory.text.english import (
-    AFTER_NO_SUBJECT,
-    NOTING_WORDS,
-    QUESTION_WORDS,
-    REQUESTING_WORDS,
-    SUBJECT_WORDS,
-    TAGS,
-    TELLING_WORDS,
-    WH_WORDS,
-)
 
 # "Can you please remember that": the words before a statement are among the first ones.
 MAX_TELLING_WORDS = 6
@@ -50,7 +40,7 @@ def _is_question(sentence: str) -> bool:
         return True
     return (
         not _STATEMENT_END.search(sentence)
-        and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+        and next(iter(lexical.words(sentence)), "") in english.QUESTION_WORDS
     )
 
 
@@ -64,13 +54,13 @@ def _has_statement(sentence: str) -> bool:
     opening = words[0] if words else ""
     if _QUESTION_END.search(sentence):
         statement, _, tag = sentence.rpartition(",")
-        if count_words(statement) >= MIN_WORDS and opening not in QUESTION_WORDS:
-            return " ".join(lexical.words(tag)) in TAGS
-    elif opening in WH_WORDS:
+        if count_words(statement) >= MIN_WORDS and opening not in english.QUESTION_WORDS:
+            return " ".join(lexical.words(tag)) in english.TAGS
+    elif opening in english.WH_WORDS:
         # A question has its verb before its subject.
-        if words[1:2] and words[1] in SUBJECT_WORDS:
+        if words[1:2] and words[1] in english.SUBJECT_WORDS:
             return True
-    elif words[1:2] and words[1] in AFTER_NO_SUBJECT:
+    elif words[1:2] and words[1] in english.AFTER_NO_SUBJECT:
         return True
     return _introduces_statement(words)
 
@@ -82,9 +72,9 @@ def _introduces_statement(words: list[str]) -> bool:
     if not {"i", "you"}.intersection(words[1:3]):
         return False
     head = words[:MAX_TELLING_WORDS]
-    if head[0] in REQUESTING_WORDS and not NOTING_WORDS.isdisjoint(head):
+    if head[0] in english.REQUESTING_WORDS and not english.NOTING_WORDS.isdisjoint(head):
         return True
     return any(
-        word in TELLING_WORDS and "that" in words[position + 1 : position + 3]
+        word in english.TELLING_WORDS and "that" in words[position + 1 : position + 3]
         for position, word in enumerate(head)
     )

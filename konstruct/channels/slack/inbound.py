@@ -25,17 +25,8 @@ from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.exceptions import ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack import events
 from konstruct.channels.slack.adapter import token_of_workspace
-from konstruct.channels.slack.events import (
-    TRUNCATED,
-    AddressedBy,
-    Envelope,
-    MessageEvent,
-    mentioned_users,
-    native_id,
-    plain_text,
-    read_message,
-)
 from konstruct.channels.slack.installations import CHANNEL, end_installation, token_of
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
@@ -146,7 +137,7 @@ class EventOutcome(StrEnum):
     LIMITED = "limited"
 
 
-def receive_event(envelope: Envelope) -> tuple[EventOutcome, float]:
+def receive_event(envelope: events.Envelope) -> tuple[EventOutcome, float]:
     """Store a message event in the inbox, or end an installation.
 
     Returns:
@@ -187,14 +178,14 @@ def serving_tenant(workspace: str) -> Tenant | None:
     return claim.tenant
 
 
-def _receive_event(tenant: Tenant, envelope: Envelope) -> tuple[EventOutcome, float]:
+def _receive_event(tenant: Tenant, envelope: events.Envelope) -> tuple[EventOutcome, float]:
     if envelope.event.get("type") in ("app_uninstalled", "tokens_revoked"):
         is_ended = _end_installation(envelope)
         return EventOutcome.ENDED if is_ended else EventOutcome.IGNORED, 0.0
     bot = envelope.bot or _bot_of(envelope.workspace)
-    event = read_message(envelope, bot=bot, now=timezone.now())
+    event = events.read_message(envelope, bot=bot, now=timezone.now())
     # A new thread cannot be engaged.
-    if event is None or (event.kind is AddressedBy.OVERHEARD and event.begins_thread):
+    if event is None or (event.kind is events.AddressedBy.OVERHEARD and event.begins_thread):
         return EventOutcome.IGNORED, 0.0
     limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
@@ -211,7 +202,7 @@ def _bot_of(workspace: str) -> str:
     return bots.values_list("bot_user_id", flat=True).first() or ""
 
 
-def _end_installation(envelope: Envelope) -> bool:
+def _end_installation(envelope: events.Envelope) -> bool:
     """End the installation if its token is revoked."""
     if envelope.event["type"] == "tokens_revoked":
         tokens = envelope.event.get("tokens")
@@ -231,8 +222,8 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
     action = actions[0] if isinstance(actions, list) and actions else None
     if payload.get("type") != "block_actions" or not isinstance(action, Mapping):
         return False
-    workspace, user = (native_id(payload.get(name), "id") for name in ("team", "user"))
-    home = native_id(payload.get("user"), "team_id") or workspace
+    workspace, user = (events.native_id(payload.get(name), "id") for name in ("team", "user"))
+    home = events.native_id(payload.get("user"), "team_id") or workspace
     call_id, pressed = action.get("value"), action.get("action_id")
     if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
         return False
@@ -256,7 +247,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
 
 def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
     """Accept a message of the inbox if it is for the agent. Call it in a transaction."""
-    event = MessageEvent.from_json(stored)
+    event = events.MessageEvent.from_json(stored)
     installation = (
         SlackInstallation.objects.connected()
         .select_related("agent")
@@ -265,7 +256,7 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
     )
     if installation is None or event.user == installation.bot_user_id:
         return
-    if event.kind is AddressedBy.OVERHEARD and not _is_engaged(tenant_id, event.thread_id):
+    if event.kind is events.AddressedBy.OVERHEARD and not _is_engaged(tenant_id, event.thread_id):
         return
     if not installation.agent.is_active:
         logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
@@ -275,11 +266,11 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
     transaction.on_commit(partial(_cache, key, ENGAGED_SECONDS))
 
 
-def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallation) -> None:
+def _accept(tenant_id: UUID, event: events.MessageEvent, installation: SlackInstallation) -> None:
     """Accept the message, and put its delivery into the queue."""
     slack_users = SlackUser.objects.filter(
         workspace__in={event.workspace, event.home},
-        slack_id__in={event.user, *mentioned_users(event.text)},
+        slack_id__in={event.user, *events.mentioned_users(event.text)},
     )
     known = {(user.workspace, user.slack_id): user for user in slack_users}
     sender = known.get((event.home, event.user))
@@ -326,13 +317,19 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         transaction.on_commit(partial(enqueue_task, learn_name, *call))
 
 
-def _content(event: MessageEvent, installation: SlackInstallation, names: Mapping[str, str]) -> str:
+def _content(
+    event: events.MessageEvent, installation: SlackInstallation, names: Mapping[str, str]
+) -> str:
     """Return the text and the names of files; for a mention alone, the agent's name."""
     agent = installation.agent.name
-    text = plain_text(event.text, bot=installation.bot_user_id, agent=agent, names=names)
+    text = events.plain_text(event.text, bot=installation.bot_user_id, agent=agent, names=names)
     content = "\n".join(filter(None, (text, attachment_note(event.files)))) or f"@{agent}"
     limit = settings.MAX_MESSAGE_CHARACTERS
-    return content if len(content) <= limit else content[: limit - len(TRUNCATED)] + TRUNCATED
+    return (
+        content
+        if len(content) <= limit
+        else content[: limit - len(events.TRUNCATED)] + events.TRUNCATED
+    )
 
 
 def _is_engaged(tenant_id: UUID, thread_id: str) -> bool:

@@ -7,16 +7,10 @@ from uuid import uuid4
 
 from django.core.management.base import CommandError
 
+from konstruct.orchestrator.history_import import importing
 from konstruct.orchestrator.history_import.assistants import COLUMNS
 from konstruct.orchestrator.history_import.chats import ORDERS
 from konstruct.orchestrator.history_import.files import Problem, Source
-from konstruct.orchestrator.history_import.importing import (
-    FORMATS,
-    Options,
-    Report,
-    import_source,
-    pairs_of,
-)
 from konstruct.orchestrator.history_import.lines import ImportStatus
 from memory.models import PendingEmbedding
 from tenants.audit.access_log import record_command
@@ -41,7 +35,10 @@ class Command(KonstructCommand):
             "--tenant", required=True, metavar="SLUG", help="Tenant of the history."
         )
         parser.add_argument(
-            "--format", default="", choices=[*FORMATS], help="Default: recognized from the content."
+            "--format",
+            default="",
+            choices=[*importing.FORMATS],
+            help="Default: recognized from the content.",
         )
         parser.add_argument(
             "--date-order", default="", choices=[*ORDERS], help="Order of ambiguous dates."
@@ -68,16 +65,16 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
-        chosen = Options(
+        chosen = importing.Options(
             format=options["format"],
             agent=options["agent"],
             user_id=options["user"],
             thread_id=options["thread"],
-            people=pairs_of(options["person"]),
+            people=importing.pairs_of(options["person"]),
             agent_names=options["agent_name"],
             time_zone=options["time_zone"],
             date_order=options["date_order"],
-            columns=pairs_of(options["column"]),
+            columns=importing.pairs_of(options["column"]),
         )
 
         def say(problem: Problem) -> None:
@@ -87,7 +84,7 @@ class Command(KonstructCommand):
             record_command(self.name, Action.IMPORT, "messages", counts=counts)
 
         with Source.open(path, path.name) as source, tenant_scope(tenant.id):
-            report = import_source(
+            report = importing.import_source(
                 source,
                 chosen,
                 tenant_id=tenant.id,
@@ -108,7 +105,7 @@ class Command(KonstructCommand):
                 "imported lines do not change."
             )
 
-    def _show(self, report: Report) -> None:
+    def _show(self, report: importing.Report) -> None:
         for thread_id, thread in [*report.threads.items()][:SHOWN]:
             self.stdout.write(
                 f"  {thread_id}: {thread['messages']} messages from"
