@@ -82,6 +82,21 @@ class FlagField(serializers.ChoiceField):
         return bool(super().to_internal_value(data) == next(iter(self.choices)))
 
 
+class ChoiceFilter(Filter):
+    """A filter with a fixed set of values."""
+
+    choice_field: type[serializers.Field] = serializers.ChoiceField
+
+    def __init__(self, help_text: str, choices: Any, **options: Any) -> None:
+        super().__init__(self.choice_field, help_text, choices=choices, **options)
+
+
+class FlagFilter(ChoiceFilter):
+    """A filter with two words as its choices: the first means true, the second false."""
+
+    choice_field = FlagField
+
+
 class FilterSet(django_filters.FilterSet):
     """The filters of a list. Parameters that it does not declare are refused."""
 

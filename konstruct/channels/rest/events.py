@@ -325,11 +325,8 @@ class WebhookDeliveryFilter(filters.FilterSet):
         serializers.UUIDField, "Only of this webhook.", lookup="subscription__exact"
     )
     event_id = filters.Filter(serializers.UUIDField, "Only this event.")
-    state = filters.Filter(
-        serializers.ChoiceField,
-        "Only deliveries in this state.",
-        method="of_state",
-        choices=["waiting", "delivered", "failed"],
+    state = filters.ChoiceFilter(
+        "Only deliveries in this state.", ["waiting", "delivered", "failed"], method="of_state"
     )
 
     def of_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:

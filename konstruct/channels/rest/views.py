@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
-from rest_framework import exceptions, serializers
+from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -48,11 +48,10 @@ INTERRUPTED = problems.Problem(
 class MessageFilter(filters.ThreadFilter, filters.TimeRangeFilter, filters.MetadataFilter):
     """Filters of the list."""
 
-    status = filters.Filter(
-        serializers.ChoiceField,
+    status = filters.ChoiceFilter(
         "Only messages with this status.",
+        [status.value for status in replies.Status],
         method="of_status",
-        choices=[status.value for status in replies.Status],
     )
 
     def of_status(self, rows: QuerySet[Message], name: str, value: str) -> QuerySet[Message]:

@@ -168,9 +168,7 @@ class AgentSerializer(serializers.ModelSerializer):
 class AgentFilter(filters.FilterSet):
     """Filters of the list of agents."""
 
-    is_active = filters.Filter(
-        filters.FlagField, "Only active, or only inactive ones.", choices=["true", "false"]
-    )
+    is_active = filters.FlagFilter("Only active, or only inactive ones.", ["true", "false"])
 
 
 class AgentViewSet(mixins.ListModelMixin, views.ApiViewSet):

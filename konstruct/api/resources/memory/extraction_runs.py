@@ -79,9 +79,7 @@ class ComparisonSerializer(serializers.Serializer):
 class ExtractionRunFilter(filters.ThreadFilter, filters.TimeRangeFilter):
     """Filters of the list of runs."""
 
-    state = filters.Filter(
-        serializers.ChoiceField, "Only runs in this state.", choices=models.RunState.choices
-    )
+    state = filters.ChoiceFilter("Only runs in this state.", models.RunState.choices)
 
 
 class ComparisonQuery(bodies.StrictSerializer):
@@ -223,11 +221,8 @@ class ExtractionSerializer(serializers.Serializer):
 class ExtractionFilter(filters.ThreadFilter):
     """Filters of the list."""
 
-    state = filters.Filter(
-        serializers.ChoiceField,
-        "Only conversations in this state.",
-        method="in_state",
-        choices=list(STATES),
+    state = filters.ChoiceFilter(
+        "Only conversations in this state.", list(STATES), method="in_state"
     )
 
     def in_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:

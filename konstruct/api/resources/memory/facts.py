@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import bodies, schema, views
-from konstruct.api.http.filters import Filter, FilterSet
+from konstruct.api.http.filters import ChoiceFilter, Filter, FilterSet
 from konstruct.api.http.problems import FieldError, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory import recall_events
@@ -260,11 +260,10 @@ class FactFilter(FilterSet):
     user_id = Filter(bodies.ChannelIdField, OF_USER)
     at = Filter(bodies.AwareDateTimeField, AT)
     filters = Filter(bodies.FiltersTextField, bodies.FILTERS_AS_TEXT)
-    state = Filter(
-        serializers.ChoiceField,
+    state = ChoiceFilter(
         "Only facts in this state. Default: active facts that are valid. The queue of"
         " a review is `proposed`, with `ordering=created_at`.",
-        choices=FactState.choices,
+        FactState.choices,
     )
     shared = Filter(serializers.BooleanField, "false: without facts of no user. Default: true.")
     slot = Filter(bodies.StrictCharField, "Only of this slot, such as `home_city`.", max_length=255)

@@ -89,10 +89,8 @@ class RecallEventFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
         "Only the recall for this message, or for this reply.",
         method="of_message",
     )
-    abstained = filters.Filter(
-        filters.FlagField,
-        "Only recalls without results, or only those with results.",
-        choices=["true", "false"],
+    abstained = filters.FlagFilter(
+        "Only recalls without results, or only those with results.", ["true", "false"]
     )
 
     def of_message(self, rows: QuerySet[Any], name: str, value: UUID) -> QuerySet[Any]:

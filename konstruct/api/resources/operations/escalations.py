@@ -123,17 +123,13 @@ class EscalationSerializer(serializers.ModelSerializer):
 class EscalationFilter(filters.ThreadFilter):
     """Filters of the list."""
 
-    state = filters.Filter(
-        filters.FlagField,
-        "Only escalations in this state.",
-        lookup="resolved_at__isnull",
-        choices=["open", "resolved"],
+    state = filters.FlagFilter(
+        "Only escalations in this state.", ["open", "resolved"], lookup="resolved_at__isnull"
     )
-    to = filters.Filter(
-        filters.FlagField,
+    to = filters.FlagFilter(
         "Only escalations to a person, or only those to another agent.",
+        ["person", "agent"],
         lookup="to_agent_id__isnull",
-        choices=["person", "agent"],
     )
     to_agent = filters.Filter(
         bodies.ChannelIdField, "Only escalations to this agent (name or id).", method="of_agent"

@@ -45,9 +45,7 @@ class ToolCallFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
     """Filters of the list."""
 
     message_id = filters.Filter(serializers.UUIDField, "Only tool calls of this message.")
-    state = filters.Filter(
-        serializers.ChoiceField, "Only calls in this state.", choices=ToolCallState.choices
-    )
+    state = filters.ChoiceFilter("Only calls in this state.", ToolCallState.choices)
 
 
 class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):

@@ -172,11 +172,8 @@ class ErasureFilter(filters.FilterSet):
     user_id = filters.Filter(
         bodies.ChannelIdField, "Only of this user, also after the erasure.", method="of_person"
     )
-    state = filters.Filter(
-        filters.FlagField,
-        "Only requests that are open or done.",
-        lookup="done_at__isnull",
-        choices=["open", "done"],
+    state = filters.FlagFilter(
+        "Only requests that are open or done.", ["open", "done"], lookup="done_at__isnull"
     )
 
     def of_person(self, rows: Any, name: str, value: str) -> Any:
