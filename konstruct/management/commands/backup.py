@@ -21,10 +21,8 @@ class Command(KonstructCommand):
     """Makes a backup with pg_dump, as the owner's role."""
 
     help = (
-        "Backs up all tenants, or the given ones, into a new "
-        "folder in DIRECTORY. Each tenant is consistent at one time. The folder gets "
-        "its name when all files are on the disk. Exit status 4 if some tenants could "
-        "not be backed up."
+        "Backs up all tenants, or the given ones, into a new folder in DIRECTORY. Each tenant is "
+        "consistent at one time. Exit status 4 if some tenants could not be backed up."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

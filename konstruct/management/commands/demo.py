@@ -37,9 +37,8 @@ class Command(KonstructCommand):
     """Sets up two tenants, imports their histories, asks questions, and keeps serving."""
 
     help = (
-        "Demonstrates the product: starts web, worker and beat, imports a month of history into "
-        "two tenants, asks questions about it, prints addresses and logins, and serves "
-        "until Ctrl-C."
+        "Starts all processes, imports a month of history into two tenants, asks questions about "
+        "it, prints addresses and logins, and serves until Ctrl-C."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -19,10 +19,8 @@ class Command(KonstructCommand):
     """Carries out a new request, or the open one for this user."""
 
     help = (
-        "Erases a person from a tenant, with all linked ids: messages, vectors, words, "
-        "facts with their history, recall events, windows, sessions, jobs. "
-        "Stores a receipt. An erasure that is open "
-        "already is carried out as it was requested; so run it again if it is interrupted."
+        "Erases a person from a tenant, with all linked ids, and stores a receipt. An open "
+        "erasure is carried out as it was requested: run it again if it is interrupted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

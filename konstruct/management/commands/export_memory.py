@@ -15,10 +15,8 @@ class Command(KonstructCommand):
     """Writes a new archive."""
 
     help = (
-        "Exports a tenant's memory, or one user's, into one SQLite file with a "
-        "manifest: agents, messages, vectors, the index of words, jobs, recall events, "
-        "facts and sessions. The file can be searched offline "
-        "(memory.archive.MemoryManager), and imported with import_memory."
+        "Exports the memory of a tenant, or of one user, into one SQLite file, which can be "
+        "searched offline (memory.archive.MemoryManager) and imported with import_memory."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

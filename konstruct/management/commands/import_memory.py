@@ -16,9 +16,8 @@ class Command(KonstructCommand):
     """Validates the file, then imports all of it or nothing."""
 
     help = (
-        "Imports a file of export_memory into a tenant. The file is validated first, "
-        "and imported completely or not at all. Existing rows stay, so that the command "
-        "can be run again."
+        "Imports a file of export_memory into a tenant, completely or not at all. Existing rows "
+        "stay, so that the command can be run again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -50,11 +50,8 @@ class Command(KonstructCommand):
     """Does the owner's work in a loop. Web processes and workers do not have the owner's role."""
 
     help = (
-        "Runs the work that needs the owner's role, until it is stopped: sets up "
-        "tenants that operators register in the admin, migrates tenants on request, "
-        "carries out erasures, merges the histories of linked identities, applies "
-        "retention rules, writes removals into the journal of erasures, and deletes "
-        "tenants after their grace period."
+        "Runs what needs the role of the owner, until it is stopped: new tenants, migrations, "
+        "erasures, merges, retention, the journal, and deletions of tenants."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,9 +16,8 @@ from tenants.management.base import KonstructCommand, add_tenants, tenants_of
 
 class Command(KonstructCommand):
     help = (
-        "Embeds all messages with another model, beside their current vectors. It can "
-        "be interrupted and run again. When it is done, set EMBEDDING_MODEL to that "
-        "model and restart the processes. Then run it once more, for facts and new "
+        "Embeds all messages with another model, beside their current vectors. It can be "
+        "interrupted. Then set EMBEDDING_MODEL, restart, and run it once more, for facts and new "
         "messages."
     )
 

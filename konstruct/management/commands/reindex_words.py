@@ -13,9 +13,8 @@ from tenants.management.base import KonstructCommand, add_tenants, tenants_of
 
 class Command(KonstructCommand):
     help = (
-        "Writes the words of all messages and names to the index again, after an update that "
-        "folds, stems or cuts words otherwise. Agents answer meanwhile. It can be interrupted and "
-        "repeated."
+        "Writes the words of all messages and names to the index again, after an update that cuts "
+        "words otherwise. Agents answer meanwhile. It can be interrupted and repeated."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -25,11 +25,9 @@ class Command(base.KonstructCommand):
     """Restores tenants. Running it again completes an interrupted restore."""
 
     help = (
-        "Restores tenants of a backup, replacing the current ones, or as new ones. A "
-        "tenant is served again when erasures since the backup are repeated, and "
-        "verify_memory finds nothing. With --recovered-to, does this for all tenants of "
-        "a Postgres that was recovered to a time. Exit status 4 if some tenants could "
-        "not be restored."
+        "Restores tenants of a backup, or settles those of a recovered Postgres. Each is served "
+        "again when erasures since then are repeated. Exit status 4 if some tenants could not be "
+        "restored."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

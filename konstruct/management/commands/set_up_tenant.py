@@ -19,9 +19,9 @@ class Command(KonstructCommand):
     """Runs the commands that create a tenant's parts; a second run changes nothing."""
 
     help = (
-        "Creates the parts that a new deployment needs to answer: a tenant, the first "
-        "user of its admin, an agent and an API key. Existing parts are not changed, "
-        "and their passwords and keys are not shown."
+        "Creates what a new deployment needs to answer: a tenant, the first user of its admin, an "
+        "agent and an API key. Existing ones are not changed, and their passwords and keys not "
+        "shown."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,9 +16,8 @@ class Command(KonstructCommand):
     """Reads all of a backup, and changes nothing."""
 
     help = (
-        "Checks the signature of a backup's manifest, the digests of its files, and "
-        "that each dump is readable and has only rows of its tenant. Lists the tenants "
-        "with time, size and file."
+        "Checks signature, digests and dumps of a backup, each of which has rows of its tenant "
+        "alone. Lists the tenants with time, size and file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -35,10 +35,8 @@ class Command(base.KonstructCommand):
     # Django's system check compares it with that of makemigrations.
     autodetector = DjangoMigrate.autodetector
     help = (
-        "Migrates all schemas: the public one, then every tenant's. A tenant that fails "
-        "does not stop the others and is reported at the end. Tenants in state "
-        "provisioning come last and are set up; an error in one of them is reported, "
-        "and does not fail the run."
+        "Migrates all schemas: the public one, then those of tenants, and sets up new tenants at "
+        "last. A tenant that fails does not stop the others, and is named at the end."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

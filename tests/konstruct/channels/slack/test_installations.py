@@ -111,9 +111,8 @@ def test_connect_slack_reads_the_workspace_of_the_token(
         (("connect_slack", "--tenant", "tenant-a", "--agent", "ada"), "--workspace"),
         (("connect_slack", "--tenant", "x", "--agent", "ada", "--workspace", "T1"), "no tenant"),
     ):
-        with pytest.raises(CommandError, match=words) as caught:
+        with pytest.raises(CommandError, match=words):
             run(*arguments)
-        assert caught.value.returncode == 2
 
 
 def test_speakers_are_called_by_their_names_once_slack_was_asked(
