@@ -52,47 +52,81 @@ OPERATORS_MENU = (
         ),
     ),
 )
-# Each entry is the model of a list, or the name of a page.
+# The explanation of each entry, which is the model of a list, or the name of a page.
 RECORDS: Final = (
     (
         _("Conversations"),
-        (
-            *("memory.message", "memory.recallevent", "orchestrator.toolcall"),
-            *("memory.conversation", "memory.conversationitem", "sessions", "windows"),
-            "memory.windowclear",
-        ),
+        {
+            "memory.message": _("Each message of a person and of an agent."),
+            "memory.recallevent": _(
+                "What an agent found in its memory for a reply, and its prompt."
+            ),
+            "orchestrator.toolcall": _("What agents did or asked to do."),
+            "memory.conversation": _("Titles and metadata that programs set."),
+            "memory.conversationitem": _(
+                "Tool calls and results that programs sent through the OpenAI API."
+            ),
+            "sessions": _("Threads that LangGraph keeps."),
+            "windows": _("The last turns of each agent and user, as prompts include them."),
+            "memory.windowclear": _("When recent turns were cleared, and by whom."),
+        },
     ),
     (
         _("Memory"),
-        (
-            *("memory.memoryentry", "memory.factevidence", "memory.factevent"),
-            *("orchestrator.extractionrun", "memories", "memory.conversationembedding"),
-            "memory.recallexclusion",
-        ),
+        {
+            "memory.memoryentry": _("What agents know, with earlier versions."),
+            "memory.factevidence": _("The quotes of messages from which facts come."),
+            "memory.factevent": _("Each change of a fact, and by whom."),
+            "orchestrator.extractionrun": _("When facts were extracted, with preview and undo."),
+            "memories": _("What an agent recalls for a person and a text: try it."),
+            "memory.conversationembedding": _("Messages in pieces, with their embeddings."),
+            "memory.recallexclusion": _("Messages that are not recalled."),
+        },
     ),
     (
         _("People"),
-        (
-            *("orchestrator.channelidentity", "memory.scope"),
-            *("audit.erasurerequest", "audit.messageerasure"),
-        ),
+        {
+            "orchestrator.channelidentity": _("Accounts in channels, and the person of each."),
+            "memory.scope": _("Which agent has memories of which person."),
+            "audit.erasurerequest": _("Requests to erase a person, with receipts."),
+            "audit.messageerasure": _("Requests to erase a message or a conversation."),
+        },
     ),
     (
         _("Queue"),
-        (
-            *("orchestrator.pendingreply", "channels.delivery", "memory.pendingembedding"),
-            *("orchestrator.extractioncursor", "channels.arrival"),
-            *("outbox.outboxevent", "outbox.eventdelivery"),
-        ),
+        {
+            "orchestrator.pendingreply": _("Messages without a reply, and why."),
+            "channels.delivery": _("Replies on their way to a channel."),
+            "memory.pendingembedding": _("Messages that cannot be searched yet."),
+            "orchestrator.extractioncursor": _(
+                "How far facts were extracted from each conversation."
+            ),
+            "channels.arrival": _("What Slack sent and is not read yet."),
+            "outbox.outboxevent": _("What programs can read, and programs and people receive."),
+            "outbox.eventdelivery": _(
+                "Events sent to programs and people; failed ones can be retried."
+            ),
+        },
     ),
-    (_("Slack"), ("channels.slackuser", "channels.slackmember")),
+    (
+        _("Slack"),
+        {
+            "channels.slackuser": _("Names of users in Slack."),
+            "channels.slackmember": _("Members of the team who answer people from Slack."),
+        },
+    ),
     (
         _("Access and usage"),
-        (
-            *("audit.accessevent", "audit.listexport", "import_history"),
-            *("orchestrator.historyimport", "orchestrator.dailyusage", "orchestrator.modelcall"),
-            *("auth.group", "activity"),
-        ),
+        {
+            "audit.accessevent": _("Who read or changed what."),
+            "audit.listexport": _("Files of lists, and who requested them."),
+            "import_history": _("Exports of other systems: preview and import them here."),
+            "orchestrator.historyimport": _("Files with history, and who sent them."),
+            "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
+            "orchestrator.modelcall": _("Each request to a language model."),
+            "auth.group": _("What members of the team may do."),
+            "activity": _("The numbers of the charts of Today."),
+        },
     ),
 )
 PAGE_TITLES: Final = {
@@ -219,8 +253,8 @@ def records(request: HttpRequest) -> HttpResponseBase:
         (
             group,
             [
-                (title_of(target), list_url(target), badge(counts.get(target, 0)))
-                for target in entries
+                (title_of(target), text, list_url(target), badge(counts.get(target, 0)))
+                for target, text in entries.items()
                 if may_open(request, target)
             ],
         )

@@ -35,7 +35,7 @@ from memory.ids import as_code_points
 from memory.models import Message
 from tenants.admin.exports import streamed
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action
+from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person
 
 # Replies to others that can be chosen one by one.
@@ -69,6 +69,19 @@ class PersonList(PageList):
         may_view = request.user.has_perm(VIEW_ACCOUNTS)
         accounts = channel_identities.users_of_accounts(query) if may_view else ()
         return rows.filter(with_text(query, also_ids=accounts))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; the id of an erased person leads to the receipt."""
+        asked = as_user_id(request.GET.get("q"))
+        if (
+            asked
+            and not channel_identities.is_known([asked])
+            and ErasureRequest.objects.about(asked).exists()
+        ):
+            return redirect(reverse("admin:person", query={"user": asked}))
+        return super().changelist_view(request, extra_context)
 
     @display(description=_("Person"))
     def person(self, user: Any) -> str:

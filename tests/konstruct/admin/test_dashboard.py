@@ -160,10 +160,10 @@ def test_every_list_is_in_the_menu_or_in_records() -> None:
 
 def test_records_has_the_permitted_tables(program_a: Program, browser: Browser) -> None:
     page = browser(program_a.tenant).get("/admin/records/")
-    links = [link for _, entries in page.context["groups"] for _, link, _ in entries]
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
     assert len(links) == sum(len(entries) for _, entries in RECORDS)
     page = browser(program_a.tenant, "view_message").get("/admin/records/")
-    links = [link for _, entries in page.context["groups"] for _, link, _ in entries]
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
     assert links == ["/admin/memory/message/", "/admin/sessions/", "/admin/activity/"]
     outsider = browser(program_a.tenant, "view_agent")
     assert outsider.get("/admin/records/").status_code == 403

@@ -60,6 +60,7 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
     request = request_of(tenant_a)
     client = browser(tenant_a)
     address = f"/admin/audit/erasurerequest/{request.pk}/change/"
+    assert address in client.get("/admin/people/?q=maria", follow=True).text
     assert address in client.get("/admin/audit/erasurerequest/?q=maria").text
     page = client.get(address)
     assert page.context["kinds"] == [

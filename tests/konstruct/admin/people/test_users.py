@@ -180,6 +180,8 @@ def test_page_of_an_erased_person_shows_the_receipt(
     assert "erasure requested" in admin.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
         assert jobs.ERASE.run_due() == 1
+    # The typed id leads to the receipt, and is not stored again.
+    assert admin.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = admin.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
     assert "The receipt" in page.text
