@@ -96,26 +96,6 @@ def test_a_number_beyond_all_numbers_is_refused(program_a: Program) -> None:
     assert [error["field"] for error in response.json()["errors"]] == ["recall_open_at"]
 
 
-def test_import_repeated_with_its_key_is_stored_once(program_a: Program) -> None:
-    def send(content: str) -> Any:
-        line = {
-            "external_id": "e1",
-            "agent": "ada",
-            "user_id": "maria",
-            "thread_id": "t",
-            "role": "user",
-            "content": content,
-            "created_at": "2025-03-14T09:00:00Z",
-        }
-        headers = {"Idempotency-Key": "k1"}
-        return program_a.post("/api/v1/messages/import/", {"messages": [line]}, headers=headers)
-
-    first, again, other = send("Hello"), send("Hello"), send("Goodbye")
-    assert [response.status_code for response in (first, again, other)] == [200, 200, 422]
-    assert (first.json()["created"], again.json()["exists"]) == (1, 1)
-    assert first.json()["results"][0]["message_id"] == again.json()["results"][0]["message_id"]
-
-
 def test_answers_to_a_key_are_not_cached(program_a: Program) -> None:
     sent = program_a.send("Hello")
     paths = (MESSAGES, sent.json()["url"], "/api/v1/nowhere/", "/mem0/v1/ping/", "/v1/models")
