@@ -39,11 +39,10 @@ def changes(events: Events) -> Changes:
 def test_changes_of_operators_to_tenants_are_recorded(
     operator: Client, tenant_a: Tenant, changes: Changes
 ) -> None:
-    act = {"action": "resume", "_selected_action": [str(tenant_a.id)]}
-    page = f"/admin/tenants/{tenant_a.id}/suspend/"
-    operator.post(page, {"typed": "tenant-a"}, REMOTE_ADDR="198.51.100.7")
-    operator.post(page, {"typed": "tenant-a"})
+    act = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
+    operator.post(TENANTS, act, REMOTE_ADDR="198.51.100.7")
     operator.post(TENANTS, act)
+    operator.post(TENANTS, {**act, "action": "resume"})
     suspended, resumed = changes()
     assert (suspended.action, resumed.action) == ("suspend", "resume")
     assert suspended.detail == {"before": {"state": "active"}, "after": {"state": "suspended"}}
