@@ -20,6 +20,7 @@ from konstruct.orchestrator.models import Escalation, ExtractionCursor, Extracti
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
+from tenants.audit.models import MessageErasure
 from tenants.context import execute, fetch_value, public_scope, tenant_scope
 from tenants.jobs import Lease
 from tenants.locking import poll
@@ -54,9 +55,11 @@ class Thread:
 
     @classmethod
     def of(
-        cls, row: "KonstructMessage | Message | Escalation | ExtractionCursor | ExtractionRun"
+        cls,
+        row: "KonstructMessage | Message | MessageErasure | Escalation | ExtractionCursor"
+        " | ExtractionRun",
     ) -> "Thread":
-        """Return the thread of a message, an escalation, or an extraction."""
+        """Return the thread of a message, an escalation, an extraction, or an erasure."""
         return cls(row.agent_id, row.user_id, row.thread_id)
 
     @property

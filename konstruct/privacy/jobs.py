@@ -112,10 +112,6 @@ ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, MessageErasu
 MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, HistoryMerge)
 
 
-def _write_tombstones(key: UUID) -> None:
-    write_tombstones()
-
-
 RETAIN: Final = OwnerJob(RETENTION, _retain)
-WRITE_TOMBSTONES: Final = OwnerJob(TOMBSTONES, _write_tombstones)
+WRITE_TOMBSTONES: Final = OwnerJob(TOMBSTONES, lambda _: write_tombstones())
 JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN, WRITE_TOMBSTONES)

@@ -169,12 +169,6 @@ class Prompt:
         """The maximum number of tokens of the system prompt's text."""
         return self.shares["system"] - MESSAGE_OVERHEAD_TOKENS
 
-    def with_messages(
-        self, sent: Sequence[Mapping[str, Any]], own_texts: Iterable[str] = ()
-    ) -> "Prompt":
-        """Return the same prompt with other messages to send."""
-        return replace(self, sent=sent, own_texts=tuple(own_texts))
-
     @property
     def source_ids(self) -> list[UUID]:
         """The ids of the messages and facts in the prompt, in its order; not the task's."""

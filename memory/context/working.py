@@ -6,7 +6,7 @@ Pure: no Django, no I/O. The newest turns and the most relevant memories are kep
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict, cast
 
 import structlog
 
@@ -80,13 +80,8 @@ class WorkingContext:
 
     def without_numbers(self) -> CompiledContext:
         """Return the parts and their tokens alone."""
-        return CompiledContext(
-            system_prompt=self.system_prompt,
-            messages=self.messages,
-            context=self.context,
-            task=self.task,
-            token_usage=self.token_usage,
-        )
+        names = CompiledContext.__annotations__
+        return cast(CompiledContext, {name: getattr(self, name) for name in names})
 
 
 class WorkingContextCompiler:
@@ -125,12 +120,9 @@ class WorkingContextCompiler:
         """Return the tokens of one section of the budget, rounded down."""
         # Rounded first: 0.35 has no exact binary form, and a product may be slightly too small.
         share = math.floor(round(self.budget * self.BUDGET_ALLOCATION[section], 6))
-        given_up = (
-            math.ceil(self.reserved_tokens / len(SHRINKABLE_SECTIONS))
-            if section in SHRINKABLE_SECTIONS
-            else 0
-        )
-        return max(share - given_up, 0)
+        if section in SHRINKABLE_SECTIONS:
+            share -= math.ceil(self.reserved_tokens / len(SHRINKABLE_SECTIONS))
+        return max(share, 0)
 
     def compile(
         self,

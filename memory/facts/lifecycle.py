@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -183,18 +184,8 @@ def record_candidate(
                     f" {entry.slot!r}, of the same agent and user"
                 )
             existing = _same_fact(entry)
-            if existing is not None:
-                return _record_again(
-                    existing,
-                    entry,
-                    quotes,
-                    author=author,
-                    review=review,
-                    superseded_id=supersedes,
-                )
-            recorded = _record_new(
-                entry, quotes, author=author, review=review, superseded_id=supersedes
-            )
+            record = _record_new if existing is None else partial(_record_again, existing)
+            recorded = record(entry, quotes, author=author, review=review, superseded_id=supersedes)
             if recorded is not None:
                 return recorded
     raise exceptions.FactBusy(MAX_ATTEMPTS)
@@ -527,11 +518,9 @@ def _fact_to_supersede(fact: MemoryEntry, superseded_id: UUID | None) -> MemoryE
     It is that with `superseded_id`, if that is still active, or else the current value of the same
     single-valued slot.
     """
-    current = (
-        None
-        if superseded_id is None
-        else _other_values(fact).filter(memory_id=superseded_id).first()
-    )
+    current = None
+    if superseded_id is not None:
+        current = _other_values(fact).filter(memory_id=superseded_id).first()
     return current or (None if fact.is_multi_valued else _current_value(fact))
 
 

@@ -70,12 +70,8 @@ def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
     """Return the facts of the entry's tenant, agent and user, without facts of all agents or
     users.
     """
-    return MemoryEntry.objects.of_tenant(entry.tenant_id).filter(
-        **{
-            f"{name}__isnull" if value is None else name: True if value is None else value
-            for name, value in (("agent_id", entry.agent_id), ("user_id", entry.user_id))
-        }
-    )
+    facts = MemoryEntry.objects.of_tenant(entry.tenant_id)
+    return facts.filter(agent_id=entry.agent_id, user_id=entry.user_id)
 
 
 def existing_entry(entry: MemoryEntry) -> MemoryEntry | None:
@@ -111,10 +107,6 @@ def merge_into(
         revived: make the fact valid from now until the end of `entry`.
         author: of the exclusions from recall of a new text.
     """
-    # Locked, so that two simultaneous additions are both kept.
-    existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
-    if existing is None:
-        raise FactNotFound(f"there is no fact {memory_id}")
     given = {name: getattr(entry, name) for name in FactChanges.__annotations__}
     slot = {name: given.pop(name) for name in ("slot", "subject", "is_multi_valued")}
     changes = {name: value for name, value in given.items() if value not in (None, "")}
@@ -209,12 +201,7 @@ def update_entry(
     if is_reworded:
         earlier = MemoryEntry.objects.filter(version_of=memory_id)
         include_corrected(earlier.filter(content_digest=digest(entry.content)))
-        exclude_corrected(
-            version,
-            author=author,
-            reason=reason,
-            new_content=entry.content,
-        )
+        exclude_corrected(version, author=author, reason=reason, new_content=entry.content)
     return entry
 
 

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
@@ -215,27 +214,22 @@ def request_message_erasure(
         ReasonNamesPerson: the reason has an id or a name of the person.
     """
     refuse_name_in_reason(reason, user_id)
-    target = {
-        "agent_id": agent_id,
-        "user_id": user_id,
-        "thread_id": thread_id,
-        "message_id": message_id,
-    }
-    details = {
-        "reason": text_argument("reason", reason),
-        "requested_by": by.name,
-        "reply_ids": sorted(reply_ids),
-    }
-    try:
-        with transaction.atomic():
-            request = MessageErasure.objects.create(**target, **details)
+    with transaction.atomic():
+        request, is_new = MessageErasure.objects.get_or_create(
+            agent_id=agent_id,
+            user_id=user_id,
+            thread_id=thread_id,
+            message_id=message_id,
+            done_at=None,
+            defaults={
+                "reason": text_argument("reason", reason),
+                "requested_by": by.name,
+                "reply_ids": sorted(reply_ids),
+            },
+        )
+        if is_new:
             MESSAGE_ERASURES.enqueue(request.pk)
             record_event(EventType.ERASURE_REQUESTED, request.pk)
-    except IntegrityError:
-        existing = MessageErasure.objects.filter(**target, done_at__isnull=True).first()
-        if existing is None:
-            raise
-        return existing
     return request
 
 
@@ -412,21 +406,11 @@ def threads_of(
     sessions = {thread: row for thread, *row in fetch_all(_SESSIONS, values)}
     found = []
     for thread in sorted(requested | messages.keys() | sessions.keys()):
-        has_messages, has_messages_of_others, first = messages.get(thread, (False, False, None))
-        names_person, names_others, began = sessions.get(thread, (False, False, None))
-        found.append(
-            PersonThread(
-                thread,
-                is_requested=thread in requested,
-                has_messages=has_messages,
-                has_messages_of_others=has_messages_of_others,
-                first_message_at=first,
-                has_session=thread in sessions,
-                session_names_person=names_person,
-                session_names_others=names_others,
-                session_began_at=_moment(began),
-            )
-        )
+        # As the fields of PersonThread.
+        of_messages = messages.get(thread, (False, False, None))
+        *names, began = sessions.get(thread, (False, False, None))
+        of_session = (thread in sessions, *names, _moment(began))
+        found.append(PersonThread(thread, thread in requested, *of_messages, *of_session))
     return found
 
 

@@ -282,9 +282,10 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     asked = AgentForReply(
         agent, clauses, gathered.instructions, max_system_tokens=prompt.max_system_tokens
     )
-    return prompt.with_messages(
-        builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts),
-        [*builder.own_texts(agent, clauses), builder.INSTRUCTIONS_OPENING],
+    return replace(
+        prompt,
+        sent=builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts),
+        own_texts=(*builder.own_texts(agent, clauses), builder.INSTRUCTIONS_OPENING),
     )
 
 

@@ -186,7 +186,11 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replay
         progress.add_cache_keys(storage.remove_keys(person))
         _remove_replies_to_others(request, person, progress, is_replayed=is_replayed)
         progress.step("removes messages")
-        _remove_messages(person, progress)
+        # Ends: each batch removes messages of a person who can send no more.
+        while batch := rows.next_messages(person, BATCH):
+            progress.add_messages(len(batch))
+            _erase_batch(batch, person, progress)
+            progress.report_messages()
         progress.step("removes the rest")
         rows.remove_rest(person, progress)
     except IntegrityError as error:
@@ -213,15 +217,6 @@ def _remove_replies_to_others(
         progress.save()
     left = replies_to_others(person.user_ids, agent_id=person.agent_id).count()
     progress.found["replies_kept"] = max(progress.found["replies_kept"], left)
-
-
-def _remove_messages(person: Person, progress: ErasureProgress) -> None:
-    """Remove all messages in batches, with the rows that belong to them."""
-    # Ends: each batch removes messages of a person who can send no more.
-    while batch := rows.next_messages(person, BATCH):
-        progress.add_messages(len(batch))
-        _erase_batch(batch, person, progress)
-        progress.report_messages()
 
 
 def _erase_batch(batch: Sequence[Message], person: Person, progress: ErasureProgress) -> None:

@@ -90,7 +90,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
                 quoting -= {message.pk for message in batch}
                 receipt["quoted_in"] = sorted(map(str, quoting))
         erase_batch(batch, add, save=save)
-    about = _conversation(request)
+    about = Thread.of(request).as_filter
     if request.message_id is None:
         # Items of frameworks that belong to no message, such as calls of tools.
         items = ConversationItem.objects.filter(**about)
@@ -143,17 +143,11 @@ def _batches(request: MessageErasure) -> Iterator[list[Message]]:
     if request.message_id is not None:
         requested = Message.objects.filter(pk__in=[request.message_id, *request.reply_ids])
     else:
-        requested = Message.objects.filter(**_conversation(request)).order_by(
-            "created_at", "number"
-        )
+        requested = Message.objects.filter(**Thread.of(request).as_filter)
     requested = requested.order_by("created_at", "number")
     while ids := list(requested.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
         yield with_copies(with_replies.values_list("pk", flat=True))
-
-
-def _conversation(request: MessageErasure) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in ("agent_id", "user_id", "thread_id")}
 
 
 def with_copies(ids: Iterable[UUID]) -> list[Message]:
