@@ -43,11 +43,7 @@ class Supervised:
     """A process that is restarted when it dies, as a supervisor does."""
 
     def __init__(
-        self,
-        command: list[str],
-        environment: dict[str, str],
-        log: Path,
-        checkout: Path = PROJECT,
+        self, command: list[str], environment: dict[str, str], log: Path, checkout: Path = PROJECT
     ) -> None:
         self._checkout = checkout
         self._command = [sys.executable, *command]

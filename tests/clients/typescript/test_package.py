@@ -141,10 +141,7 @@ def test_by_itself(package: Path, name: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_against_the_server(
-    package: Path,
-    url: str,
-    program_a: Program,
-    program_b: Program,
+    package: Path, url: str, program_a: Program, program_b: Program
 ) -> None:
     keys = {
         "KONSTRUCT_API_KEY": program_a.key,
@@ -156,10 +153,7 @@ def test_against_the_server(
 
 @pytest.mark.django_db(transaction=True)
 def test_programs_of_the_documentation_print_the_documented_output(
-    package: Path,
-    url: str,
-    tenant_a: Tenant,
-    tmp_path: Path,
+    package: Path, url: str, tenant_a: Tenant, tmp_path: Path
 ) -> None:
     """They use the packed file, which npm installs in an empty folder."""
     packed = run(package, "npm", "pack").split()[-1]

@@ -160,10 +160,7 @@ def servers() -> Iterator[tuple[LLMServer, LLMServer]]:
     ],
 )
 def test_a_model_that_fails_is_reported_and_the_next_one_answers(
-    interface: str,
-    failure: str,
-    interfaces: Interfaces,
-    servers: tuple[LLMServer, LLMServer],
+    interface: str, failure: str, interfaces: Interfaces, servers: tuple[LLMServer, LLMServer]
 ) -> None:
     ask: Callable[[], str] = getattr(interfaces, interface)
     answer, code, words = FAILURES[failure]

@@ -215,10 +215,7 @@ SECRET = "my wife's diagnosis is Zöliakie 4711"
     ],
 )
 def test_an_error_never_repeats_the_words_of_the_prompt(
-    llm_server: LLMServer,
-    pauses: list[float],
-    answer: Answer,
-    caplog: pytest.LogCaptureFixture,
+    llm_server: LLMServer, pauses: list[float], answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm_server.default = answer
     model = HttpLanguageModel(llm_server.url, api="openai", sleep=pauses.append)

@@ -159,9 +159,7 @@ def test_a_hundred_megabytes_are_not_read(
 
 
 def test_the_environment_adds_a_proxy_and_no_header(
-    llm_server: LLMServer,
-    monkeypatch: pytest.MonkeyPatch,
-    new_client: Callable[[], openai.OpenAI],
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, new_client: Callable[[], openai.OpenAI]
 ) -> None:
     """openai's SDK reads an organisation and headers from the environment."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")

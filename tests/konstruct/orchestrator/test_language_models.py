@@ -34,13 +34,15 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import reply
 from tests.servers.llm import Answer, LLMServer, streamed
 
+Models = tuple[LanguageModel, LanguageModel]
+Servers = tuple[LLMServer, LLMServer]
 KEY = "sk-of-the-first-model"
 PROMPT = [{"role": "user", "content": "Hello"}]
 USAGE = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}
 
 
 @pytest.fixture
-def servers(program: Program, settings: Any) -> Iterator[tuple[LLMServer, LLMServer]]:
+def servers(program: Program, settings: Any) -> Iterator[Servers]:
     """Two servers of the tenant, on an allowed host. The second one answers "From the second."."""
     settings.WEBHOOK_HOSTS = ["127.0.0.1"]
     with LLMServer() as first, LLMServer() as second:
@@ -50,7 +52,7 @@ def servers(program: Program, settings: Any) -> Iterator[tuple[LLMServer, LLMSer
 
 
 @pytest.fixture
-def chain(servers: tuple[LLMServer, LLMServer]) -> tuple[LanguageModel, LanguageModel]:
+def chain(servers: Servers) -> Models:
     """The default chain of tenant A."""
     first, second = servers
     return (
@@ -103,8 +105,8 @@ FAILED_AND_DONE = [("first", "m1", "failed"), ("second", "m2", "done")]
 def test_the_next_model_answers_if_one_fails(
     answer: Answer,
     send_message: Callable[..., Message],
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    chain: Models,
+    servers: Servers,
     llm_server: LLMServer,
 ) -> None:
     servers[0].default = answer
@@ -117,19 +119,8 @@ def test_the_next_model_answers_if_one_fails(
     assert llm_server.requests == []
 
 
-def test_a_model_that_is_not_reached_is_followed_by_the_next(
-    program: Program, chain: tuple[LanguageModel, LanguageModel]
-) -> None:
-    update_language_model(chain[0], endpoint="http://127.0.0.1:9/v1", key=KEY)
-    assert ask(program) == "From the second."
-    assert calls() == FAILED_AND_DONE
-
-
 def test_answers_that_trickle_end_at_the_time_of_the_chain(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
-    settings: Any,
+    program: Program, chain: Models, servers: Servers, settings: Any
 ) -> None:
     settings.LLM_TIMEOUT = 3
     for server in servers:
@@ -140,9 +131,7 @@ def test_answers_that_trickle_end_at_the_time_of_the_chain(
 
 
 def test_after_a_streamed_text_no_other_model_answers(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    program: Program, chain: Models, servers: Servers
 ) -> None:
     servers[0].default = streamed("Hel", whole=False)
     pieces: list[str] = []
@@ -152,9 +141,7 @@ def test_after_a_streamed_text_no_other_model_answers(
 
 
 def test_extraction_calls_the_next_model_if_one_refuses_the_schema(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    program: Program, chain: Models, servers: Servers
 ) -> None:
     fact_requests.supported_formats.clear()
     servers[0].default = Answer({"error": "unknown response_format"}, 400)
@@ -169,9 +156,7 @@ def test_extraction_calls_the_next_model_if_one_refuses_the_schema(
 
 
 def test_a_model_that_fails_often_is_left_out_for_a_while(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    program: Program, chain: Models, servers: Servers
 ) -> None:
     first, second = servers
     first.default = Answer("busy", 503)
@@ -187,11 +172,7 @@ def test_a_model_that_fails_often_is_left_out_for_a_while(
     assert len(first.requests) == MAX_FAILURES + 1
 
 
-def test_refused_requests_pause_no_model(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
-) -> None:
+def test_refused_requests_pause_no_model(program: Program, chain: Models, servers: Servers) -> None:
     servers[0].default = Answer({"error": "too long"}, 400)
     for _ in range(MAX_FAILURES + 1):
         ask(program)
@@ -199,11 +180,7 @@ def test_refused_requests_pause_no_model(
 
 
 def test_an_agent_calls_its_own_models_then_the_default_ones_then_the_deployment(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
-    llm_server: LLMServer,
-    settings: Any,
+    program: Program, chain: Models, servers: Servers, llm_server: LLMServer, settings: Any
 ) -> None:
     settings.LLM_API_KEY = "sk-of-the-deployment"
     assert ask(program) == "Noted."
@@ -229,9 +206,7 @@ def test_an_agent_calls_its_own_models_then_the_default_ones_then_the_deployment
 
 
 def test_a_model_without_tokens_for_today_is_left_out(
-    program: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    program: Program, chain: Models, servers: Servers
 ) -> None:
     usage = {"prompt_tokens": 60, "completion_tokens": 40}
     servers[0].default = Answer({"choices": [{"message": {"content": "1"}}], "usage": usage})
@@ -244,10 +219,7 @@ def test_a_model_without_tokens_for_today_is_left_out(
 
 
 def test_equal_models_of_two_tenants_have_their_own_keys_and_pauses(
-    program: Program,
-    program_b: Program,
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    program: Program, program_b: Program, chain: Models, servers: Servers
 ) -> None:
     first, second = servers
     first.default = Answer("busy", 503)
@@ -278,8 +250,8 @@ def test_equal_models_of_two_tenants_have_their_own_keys_and_pauses(
 def test_no_error_or_log_has_the_key(
     program: Program,
     send_message: Callable[..., Message],
-    chain: tuple[LanguageModel, LanguageModel],
-    servers: tuple[LLMServer, LLMServer],
+    chain: Models,
+    servers: Servers,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -314,10 +286,7 @@ def test_no_error_or_log_has_the_key(
     ],
 )
 def test_invalid_models_are_refused(
-    chain: tuple[LanguageModel, LanguageModel],
-    settings: Any,
-    fields: dict[str, Any],
-    message: str,
+    chain: Models, settings: Any, fields: dict[str, Any], message: str
 ) -> None:
     settings.WEBHOOK_HOSTS = []
     with pytest.raises(LanguageModelInvalid, match=message):
@@ -327,9 +296,7 @@ def test_invalid_models_are_refused(
     assert LanguageModel.objects.count() == 2
 
 
-def test_a_key_is_not_sent_to_another_address(
-    chain: tuple[LanguageModel, LanguageModel], settings: Any
-) -> None:
+def test_a_key_is_not_sent_to_another_address(chain: Models, settings: Any) -> None:
     with pytest.raises(LanguageModelInvalid, match="Enter the key again"):
         update_language_model(chain[0], endpoint="http://127.0.0.1:9/v1")
     settings.CHANNEL_TOKEN_KEYS = []
@@ -337,9 +304,7 @@ def test_a_key_is_not_sent_to_another_address(
         update_language_model(LanguageModel.objects.get(name="first"), key="new")
 
 
-def test_models_that_agents_name_stay(
-    program: Program, chain: tuple[LanguageModel, LanguageModel]
-) -> None:
+def test_models_that_agents_name_stay(program: Program, chain: Models) -> None:
     with pytest.raises(AgentInvalid, match="no language model 'third'"):
         update_agent(program.agent, language_models=["first", "third"])
     program.agent.refresh_from_db()
@@ -351,9 +316,7 @@ def test_models_that_agents_name_stay(
     assert LanguageModel.objects.get().name == "first"
 
 
-def test_a_test_says_what_a_model_can_do(
-    chain: tuple[LanguageModel, LanguageModel], servers: tuple[LLMServer, LLMServer]
-) -> None:
+def test_a_test_says_what_a_model_can_do(chain: Models, servers: Servers) -> None:
     tool_call = {"id": "1", "function": {"name": "get_weather", "arguments": "{}"}}
     servers[0].answers = [
         streamed("O", "K"),

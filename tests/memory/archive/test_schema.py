@@ -136,11 +136,7 @@ def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_path_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    path: Any,
-    error: type[Exception],
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, error: type[Exception], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for opener in (SQLiteManager, VectorStore, MemoryManager):

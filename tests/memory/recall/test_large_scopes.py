@@ -108,9 +108,7 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
 
 
 def test_candidates_with_a_rare_word_are_ranked_by_their_common_words(
-    tenant_a: Tenant,
-    by_candidates: Callable[[int, int], None],
-    monkeypatch: pytest.MonkeyPatch,
+    tenant_a: Tenant, by_candidates: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit, most in {"candidates": 1, "candidate_pieces": 1, "most_counted": 4}.items():
         monkeypatch.setitem(LIMITS, limit, most)

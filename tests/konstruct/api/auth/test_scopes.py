@@ -62,11 +62,7 @@ def seen(program: Program, ids: Iterable[str], query: str = "") -> list[str]:
     ],
 )
 def test_bound_key_reads_only_its_own_data(
-    program_a: Program,
-    other_agent: Any,
-    bound: dict[str, str],
-    agents: list[str],
-    users: list[str],
+    program_a: Program, other_agent: Any, bound: dict[str, str], agents: list[str], users: list[str]
 ) -> None:
     ids = sent_by_all(program_a, other_agent)
     by_name = {"ada": program_a.agent.id, "bo": other_agent.id}

@@ -18,94 +18,7 @@ EXPORTS = Path(__file__).parent / "exports"
 ANDROID = "WhatsApp-Chat mit Maria.txt"
 TICKETS = {"thread": "Ticket", "time": "Wann", "author": "Wer", "text": "Nachricht"}
 # By file: the format, and of each row the author, the text and the attached files.
-TEXTS: dict[str, tuple[str, list[tuple[str, str, tuple[str, ...]]]]] = {
-    ANDROID: (
-        "whatsapp",
-        [
-            ("Maria Krüger", "Guten Abend! Hält der Zug nach Bonn morgen auch in Köln?", ()),
-            (
-                "Reisebüro Ada",
-                "Ja, um 9:40 Uhr.\nSie haben dort zwölf Minuten zum Umsteigen:\n- Gleis 4",
-                (),
-            ),
-            ("Maria Krüger", "", ("Medien ausgeschlossen",)),
-            ("Maria Krüger", "Das ist mein Gepäck.", ("IMG-20251228-WA0003.jpg",)),
-            ("Jürgen", "Und ich komme mit 🙂", ()),
-            ("Reisebüro Ada", "Gern, Jürgen.", ()),
-        ],
-    ),
-    "_chat.txt": (
-        "whatsapp",
-        [
-            ("Tom Reed", "Is the 12/4 train late?", ()),
-            ("Ada Travel", "", ("00000012-PHOTO-2026-03-01-21-16-02.jpg",)),
-            ("Tom Reed", "", ("image",)),
-            ("Ada Travel", "No: it leaves at 6.", ()),
-            ("Tom Reed", "Thanks!", ()),
-        ],
-    ),
-    "slack": (
-        "slack",
-        [
-            ("María", "@U0ADA ¿cuándo llega mi pedido & la factura?", ()),
-            ("Ada", "Mañana: pedido 17 (https://shop.example/17)", ()),
-            ("Bob Stone", "Me too, see #support", ("Order",)),
-            ("María", "¡Gracias!", ()),
-        ],
-    ),
-    "result.json": (
-        "telegram",
-        [
-            ("Мария", "Где мой заказ? Номер 17 (https://shop.example/17)", ()),
-            ("Ada Bot", "Завтра.", ()),
-            ("Мария", "", ("voice message",)),
-        ],
-    ),
-    "messages.html": (
-        "telegram",
-        [
-            (
-                "Мария",
-                "Где мой заказ? Номер 17 (https://shop.example/17),\nсм. shop.example",
-                (),
-            ),
-            ("Мария", "", ("Voice message",)),
-            ("Ada Bot", "Forwarded from Склад:\nЗавтра.", ()),
-            ("Мария", "Спасибо <3", ("photo",)),
-        ],
-    ),
-    "conversations.json": (
-        "chatgpt",
-        [
-            ("user", "Wie oft stimmt man ein Klavier?", ()),
-            ("assistant", "Zweimal im Jahr.", ()),
-            ("user", "Dieses hier auch?", ("image",)),
-        ],
-    ),
-    "sharegpt.jsonl": (
-        "sharegpt",
-        [
-            ("user", "I sold my piano.", ()),
-            ("assistant", "To whom?", ()),
-            ("user", "J'habite à Lyon.", ()),
-            ("assistant", "Très bien.", ()),
-        ],
-    ),
-    "mem0.json": (
-        "mem0",
-        [("maria", "Likes green tea", ()), ("theo", "Wohnt in Graz", ()),
-         ("", "Speaks formally", ())],
-    ),
-    "zep.json": (
-        "zep",
-        [("María", "I moved to Oslo.", ()), ("assistant", "How is it?", ()),
-         ("maria", "María lives in Oslo", ())],
-    ),
-    "tickets.csv": (
-        "csv",
-        [("Maria", "Wo ist mein Paket?\nEs kam nicht.", ()), ("Support", "Unterwegs.", ())],
-    ),
-}  # fmt: skip
+TEXTS = json.loads((EXPORTS.parent / "expected.json").read_text())
 
 
 def read(content: Path | bytes, name: str, **options: Any) -> list[Row | Line | Problem]:
@@ -137,7 +50,7 @@ def test_texts_and_authors_of_each_format(name: str) -> None:
     columns = TICKETS if format == "csv" else {}
     found = read(EXPORTS / name, name, columns=columns, format="csv" if columns else "")
     rows = [row for row in found if isinstance(row, Row)]
-    assert [(r.author or r.role or r.user_id or "", r.text, r.media) for r in rows] == texts
+    assert [[r.author or r.role or r.user_id or "", r.text, [*r.media]] for r in rows] == texts
     with Source.open(EXPORTS / name, name) as source:
         assert columns or recognize(source) == format
 
@@ -159,7 +72,6 @@ def test_times_ids_and_conversations() -> None:
     assert isinstance(first, Row)
     assert isinstance(last, Row)
     assert (first.thread, first.external_id) == ("telegram:Ада & Co", "telegram:Ада & Co/2")
-    assert first.time == datetime(2026, 3, 14, 9, 1, tzinfo=UTC)
     assert last.time == datetime(2026, 3, 14, 12, 3)  # noqa: DTZ001 (the export has no zone)
     assert first.time == datetime(2026, 3, 14, 9, 1, tzinfo=UTC)
     (_, *rows) = read(EXPORTS / "_chat.txt", "_chat.txt")

@@ -137,9 +137,7 @@ def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
 
 
 def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
-    program: Program,
-    ask: Callable[..., list[dict[str, str]]],
-    monkeypatch: pytest.MonkeyPatch,
+    program: Program, ask: Callable[..., list[dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.facts.service.SMALL_SET", 0)
     ask("Good morning.")

@@ -297,9 +297,7 @@ def reply_to(program: Program, message_id: str) -> str:
 
 
 def test_worker_returns_its_attempts_on_sigterm(
-    program_a: Program,
-    environment_of_processes: dict[str, str],
-    llm_server: LLMServer,
+    program_a: Program, environment_of_processes: dict[str, str], llm_server: LLMServer
 ) -> None:
     """It waits some seconds for the language model. Then another worker answers at once."""
     llm_server.default = Answer({"content": "late"}, wait=True)
