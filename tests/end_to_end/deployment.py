@@ -131,10 +131,7 @@ class Tenant:
 
     def client(self, host: str = "localhost") -> httpx.Client:
         """Return a client with the tenant's key, at the neutral host or the tenant's own."""
-        headers = {
-            "Authorization": f"Bearer {self.key}",
-            "Host": f"{host}:{self.deployment.port}",
-        }
+        headers = {"Authorization": f"Bearer {self.key}", "Host": f"{host}:{self.deployment.port}"}
         return httpx.Client(base_url=self.deployment.url, headers=headers, timeout=90)
 
     def send(self, content: str, **fields: Any) -> str:
@@ -241,10 +238,7 @@ class Deployment:
             "C_FORCE_ROOT": "1",
         }
         if slack is not None:
-            self.environment |= {
-                "SLACK_API_URL": slack.url,
-                "SLACK_SIGNING_SECRET": SIGNING_SECRET,
-            }
+            self.environment |= {"SLACK_API_URL": slack.url, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
 
     @contextlib.contextmanager
     def running(self) -> Iterator["Deployment"]:
@@ -276,10 +270,7 @@ class Deployment:
         self, stack: contextlib.ExitStack, name: str, command: list[str], **environment: str
     ) -> Supervised:
         process = Supervised(
-            command,
-            {**self.environment, **environment},
-            self.home / f"{name}.log",
-            self.checkout,
+            command, {**self.environment, **environment}, self.home / f"{name}.log", self.checkout
         )
         stack.callback(process.stop)
         return process

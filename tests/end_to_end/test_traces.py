@@ -190,9 +190,7 @@ def test_exported_traces_contain_no_message_text(
             "thread_id": CANARY, "content": f"Remember {CANARY}.", "metadata": {CANARY: CANARY},
         }  # fmt: skip
         sent = client.post(
-            "/api/v1/messages/?wait=60",
-            json=body,
-            headers={"X-Request-ID": CANARY},
+            "/api/v1/messages/?wait=60", json=body, headers={"X-Request-ID": CANARY}
         ).json()
         assert sent.get("status") == "awaiting_consent", sent
         (tool_call,) = sent["waits_for"]["tool_calls"]

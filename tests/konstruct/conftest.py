@@ -143,10 +143,7 @@ def make_program() -> Callable[[Tenant], Program]:
         with tenant_scope(tenant.id):
             agent = Agent.objects.create(name="ada", system_prompt="You are Ada.")
             ApiKey.objects.create(
-                name="tests",
-                prefix=key.prefix,
-                secret_digest=key.digest,
-                scopes=KeyScope.values,
+                name="tests", prefix=key.prefix, secret_digest=key.digest, scopes=KeyScope.values
             )
         return Program(tenant, agent, str(key))
 

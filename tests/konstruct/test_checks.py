@@ -74,11 +74,7 @@ def test_unreachable_servers_are_errors_that_show_no_password(
         "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location}
     }
     found = [*system.check_database(None, databases=["default"]), *check_stores(None)]
-    assert [message.id for message in found] == [
-        "tenants.E007",
-        "konstruct.E005",
-        "konstruct.E005",
-    ]
+    assert [message.id for message in found] == ["tenants.E007", "konstruct.E005", "konstruct.E005"]
     assert str(found[0].hint).endswith("or correct DATABASE_URL.")
     assert str(found[2].hint).endswith("or correct REDIS_URL.")
     assert SECRET not in str(found)

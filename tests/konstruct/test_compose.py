@@ -20,13 +20,7 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 PROJECT_SERVICES = ("migrate", "web", *WORKERS, "beat", "owner")
 # Settings of the image or of the command, and those without a meaning in a container.
 OWNERS = {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
-NOT_PASSED = {
-    *OWNERS,
-    "KONSTRUCT_DB_ROLE",
-    "KONSTRUCT_HOME",
-    "KONSTRUCT_HOST",
-    "PORT",
-}
+NOT_PASSED = {*OWNERS, "KONSTRUCT_DB_ROLE", "KONSTRUCT_HOME", "KONSTRUCT_HOST", "PORT"}
 
 # The chart's own of the latter; URLs are in its Secrets.
 SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR"}

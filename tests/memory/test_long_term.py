@@ -114,10 +114,7 @@ def test_vectors_of_another_model_are_not_compared(tenant_a, way):
                 embedding=direction(1),
                 embedding_model=model,
             )
-    assert set(retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))) == {
-        "current",
-        "not said",
-    }
+    assert set(retrieve_relevant(tenant_a.id, AGENT, USER, direction(1))) == {"current", "not said"}
 
 
 # --- isolation ------------------------------------------------------------------------------------
@@ -157,12 +154,7 @@ def test_stored_row_has_all_fields(tenant_a):
     row_id = store(tenant_a.id, "Guten Tag 😀", direction(0.25, -0.5), role="assistant")
     with tenant_scope(tenant_a.id):
         row = ConversationEmbedding.objects.get()
-    assert (row.id, row.tenant_id, row.agent_id, row.user_id) == (
-        row_id,
-        tenant_a.id,
-        AGENT,
-        USER,
-    )
+    assert (row.id, row.tenant_id, row.agent_id, row.user_id) == (row_id, tenant_a.id, AGENT, USER)
     assert (row.content, row.role, row.piece, row.embedding_model) == (
         "Guten Tag 😀",
         "assistant",

@@ -100,10 +100,7 @@ def test_a_missing_row_has_a_page_with_a_way_to_the_receipts(
         assert "/admin/audit/erasurerequest/" in answer.text
         assert "/admin/audit/messageerasure/" in answer.text
         assert "data-keeps-entries" in answer.text
-    for answer in (
-        reader.get(message),
-        operator.get(f"/admin/tenants/tenant/{missing}/change/"),
-    ):
+    for answer in (reader.get(message), operator.get(f"/admin/tenants/tenant/{missing}/change/")):
         assert answer.status_code == 404
         assert "/admin/audit/erasurerequest/" not in answer.text
     assert reader.get(f"{FACTS}{missing}/change/").status_code == 403

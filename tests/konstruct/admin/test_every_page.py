@@ -178,9 +178,7 @@ def own_addresses(program: Program) -> Iterator[str]:
 
 
 SOME_OR_EACH = pytest.mark.parametrize(
-    "is_full",
-    [False, pytest.param(True, marks=pytest.mark.long)],
-    ids=["some", "all"],
+    "is_full", [False, pytest.param(True, marks=pytest.mark.long)], ids=["some", "all"]
 )
 
 

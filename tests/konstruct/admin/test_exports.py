@@ -58,11 +58,7 @@ def page(client: Client, export_id: UUID) -> str:
 def stored(program: Program) -> tuple[int, int, int]:
     """Return the numbers of exports, of parts of files, and of jobs."""
     with tenant_scope(program.tenant.id):
-        return (
-            ListExport.objects.count(),
-            ListExportPart.objects.count(),
-            EXPORTS.jobs().count(),
-        )
+        return (ListExport.objects.count(), ListExportPart.objects.count(), EXPORTS.jobs().count())
 
 
 def test_the_page_of_an_export_waits_then_downloads_once(

@@ -217,10 +217,7 @@ def test_times_and_ranges_of_dates_are_in_the_zone_of_the_browser(
     assert found.context["cl"].result_count == 1
 
 
-PERMISSIONS = {
-    "conversations": "view_message",
-    "people": "view_scope",
-}
+PERMISSIONS = {"conversations": "view_message", "people": "view_scope"}
 DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 

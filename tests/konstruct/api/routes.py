@@ -221,9 +221,7 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"assigned_to": ""},
     ),
     ("escalation-answer-escalation", "POST"): Case(
-        _answerable,
-        messages=18,
-        body=lambda seed: {"content": "It is on its way."},
+        _answerable, messages=18, body=lambda seed: {"content": "It is on its way."}
     ),
     ("escalation-resolve-escalation", "POST"): Case(
         lambda seed: f"{V1}escalations/{seed.escalation}/resolution/",
@@ -387,9 +385,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("erasure-detail", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
     ("history-import-list", "POST"): Case(
-        at("imports/"),
-        messages=6,
-        body=lambda seed: {"file": "SGVsbG8=", "file_name": "a.txt"},
+        at("imports/"), messages=6, body=lambda seed: {"file": "SGVsbG8=", "file_name": "a.txt"}
     ),
     ("history-import-detail", "GET"): Case(
         lambda seed: f"{V1}imports/{seed.history_import}/", messages=3

@@ -28,11 +28,7 @@ from tests.database import MakeTenant
 from tests.konstruct.backups.conftest import Backup, dumped, run, texts, without_room
 from tests.konstruct.conftest import SendMessage
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.data,
-    pytest.mark.slow,
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data, pytest.mark.slow]
 
 STEPS = (
     "restoring.close",

@@ -33,9 +33,7 @@ CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), messages=2),
     ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=17, body=tall_vera),
     ("mem0-list", "POST"): Case(
-        at("v3/memories/"),
-        messages=6,
-        body=lambda seed: {"filters": of_vera(seed)},
+        at("v3/memories/"), messages=6, body=lambda seed: {"filters": of_vera(seed)}
     ),
     ("mem0-search", "POST"): Case(
         at("v3/memories/search/"),

@@ -159,11 +159,7 @@ def test_application_processes_do_not_get_the_owner_password(server: Server) -> 
         assert not is_told(*words)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("gunicorn",), WORKERS[0]],
-    ids=["web", "worker"],
-)
+@pytest.mark.parametrize("words", [("gunicorn",), WORKERS[0]], ids=["web", "worker"])
 def test_killed_process_is_restarted_and_its_children_end(
     server: Server, words: tuple[str, ...]
 ) -> None:

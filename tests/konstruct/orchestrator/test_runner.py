@@ -91,11 +91,7 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
     ]
     completion = complete(Hello(), AgentForReply(Ada(), tools=[TOOL]), PROMPT)
     assert (completion.text, len(completion.requested)) == ("Let me look.", 1)
-    assert completion.usage == {
-        "prompt_tokens": 6,
-        "completion_tokens": 4,
-        "total_tokens": 10,
-    }
+    assert completion.usage == {"prompt_tokens": 6, "completion_tokens": 4, "total_tokens": 10}
     assert [request.body["model"] for request in llm_server.requests] == ["m", "other"]
 
 

@@ -78,11 +78,7 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
         "none": (None, None),
     }
     keys = {"a": program_a.key, "b": program_b.key, "wrong": f"{program_a.key}0", "none": ""}
-    environment = {
-        **process_environment,
-        "LOG_FORMAT": "json",
-        "WEB_THREADS": "2",
-    }
+    environment = {**process_environment, "LOG_FORMAT": "json", "WEB_THREADS": "2"}
     with (
         running(WORKER, environment, log),
         serving(environment, log) as url,

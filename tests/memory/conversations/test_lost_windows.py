@@ -25,13 +25,7 @@ from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [
-        b"\xff\xfe",
-        b"null",
-        b'{"role": "user"}',
-        b'{"role": "robot", "content": "x"}',
-    ],
+    "entry", [b"\xff\xfe", b"null", b'{"role": "user"}', b'{"role": "robot", "content": "x"}']
 )
 def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
     cache = get_redis_connection("default")

@@ -33,11 +33,7 @@ def counts(tenant_id):
 
 def test_message_is_stored_verbatim_with_an_embedding_job(tenant_a):
     before = timezone.now()
-    message, created = record_message(
-        tenant_id=tenant_a.id,
-        **VALUES,
-        name="Ann",
-    )
+    message, created = record_message(tenant_id=tenant_a.id, **VALUES, name="Ann")
     assert created is True
     with tenant_scope(tenant_a.id):
         row = Message.objects.get()

@@ -19,10 +19,7 @@ def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant)
     answer = operator.post(address(tenant_a), {**FORM, **limits})
     assert answer.status_code == 302, answer.context["errors"]
     tenant_a.refresh_from_db()
-    assert tenant_a.quotas == {
-        "messages": {"soft": "8", "hard": "10"},
-        "cost": {"hard": "2.5"},
-    }
+    assert tenant_a.quotas == {"messages": {"soft": "8", "hard": "10"}, "cost": {"hard": "2.5"}}
     assert 'value="10"' in operator.get(address(tenant_a)).text
     event = OperatorEvent.objects.filter(action="edit").latest("pk")
     assert event.detail["after"]["quotas"]["cost"] == {"hard": "2.5"}

@@ -67,10 +67,7 @@ def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: 
         )
         assert migrate_requested() == 0
     assert client.get("/admin/login/").status_code == 503
-    chosen = {
-        "action": "migrate_again",
-        "_selected_action": [str(tenant_a.id), str(tenant_b.id)],
-    }
+    chosen = {"action": "migrate_again", "_selected_action": [str(tenant_a.id), str(tenant_b.id)]}
     page = operator.post(TENANTS, chosen, follow=True).text
     assert "tenant-a will be migrated in a moment" in page
     assert "tenant &#x27;tenant-b&#x27; is up to date" in page
@@ -94,10 +91,7 @@ def test_resuming_is_written_down(operator: Client, tenant_a: Tenant) -> None:
 def test_registered_tenant_is_set_up_by_the_owner_worker() -> None:
     operator = Client(headers={"Host": "localhost"})
     operator.force_login(User.objects.create_superuser("olga"))
-    form = {
-        "slug": "brand-new",
-        "name": "Brand new",
-    }
+    form = {"slug": "brand-new", "name": "Brand new"}
     page = operator.post(f"{TENANTS}add/", form, follow=True).text
     assert "is being set up" in page
     assert "manage.py create_tenant brand-new" in page

@@ -42,11 +42,7 @@ def test_operators_see_tenants_and_their_own_users(operator: Client) -> None:
 
 
 def form(slug: str, domain: str) -> dict[str, str]:
-    return {
-        "slug": slug,
-        "name": "New",
-        "domain": domain,
-    }
+    return {"slug": slug, "name": "New", "domain": domain}
 
 
 def test_public_host_cannot_be_assigned_to_a_tenant(operator: Client) -> None:

@@ -60,11 +60,7 @@ def test_a_host_that_is_not_allowed_reaches_no_tenant(tenant_a: Tenant) -> None:
     [
         ("suspended", 403, b"This service is suspended.\n"),
         ("provisioning", 503, b"This service is being set up; try again later.\n"),
-        (
-            "restoring",
-            503,
-            b"This service is being restored from a backup; try again later.\n",
-        ),
+        ("restoring", 503, b"This service is being restored from a backup; try again later.\n"),
     ],
 )
 def test_a_tenant_that_does_not_serve(

@@ -129,13 +129,7 @@ def ids_after_a_rollback() -> set[UUID]:
     return ids_by_sql()
 
 
-WAYS = [
-    ids_by_the_orm,
-    ids_by_sql,
-    ids_in_a_transaction,
-    ids_after_an_error,
-    ids_after_a_rollback,
-]
+WAYS = [ids_by_the_orm, ids_by_sql, ids_in_a_transaction, ids_after_an_error, ids_after_a_rollback]
 
 
 def read_and_write(tenants: dict[UUID, set[UUID]], seed: int) -> tuple[set[UUID], int]:

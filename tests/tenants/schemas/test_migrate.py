@@ -54,10 +54,7 @@ def break_schema(tenant: Tenant) -> None:
 
 def test_every_schema_is_migrated_the_public_one_first() -> None:
     out, err, failure = migrate()
-    assert without_seconds(out) == [
-        ["public", "up to date"],
-        ["2 tenants", "up to date"],
-    ]
+    assert without_seconds(out) == [["public", "up to date"], ["2 tenants", "up to date"]]
     assert (err, failure) == ([], None)
 
 

@@ -249,10 +249,7 @@ def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     post(payload)
     # Without the bot user and the authorizations.
     post({**message_event("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
-    assert messages(connected) == [
-        ("U1", "T1/C1/1.1", "Hello", ""),
-        ("U1", "T1/C1/1.2", "Hi", ""),
-    ]
+    assert messages(connected) == [("U1", "T1/C1/1.1", "Hello", ""), ("U1", "T1/C1/1.2", "Hi", "")]
 
 
 def test_equal_user_and_channel_ids_of_two_tenants_are_separate(

@@ -21,10 +21,7 @@ def body_of(method: str, params: dict[str, Any], version: str) -> dict[str, Any]
 
 def headers_of(method: str, params: dict[str, Any], version: str) -> dict[str, str]:
     """Return the headers of the request."""
-    headers = {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": version,
-    }
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version}
     if version == NEW:
         headers["Mcp-Method"] = method
         if method == "tools/call":
@@ -35,9 +32,7 @@ def headers_of(method: str, params: dict[str, Any], version: str) -> dict[str, s
 def ask(program: Program, method: str, version: str = OLD, **params: Any) -> Any:
     """Send a request. Return the response."""
     return program.post(
-        ENDPOINT,
-        body_of(method, params, version),
-        headers=headers_of(method, params, version),
+        ENDPOINT, body_of(method, params, version), headers=headers_of(method, params, version)
     )
 
 

@@ -71,9 +71,7 @@ CASES = {
     "get a message": Case(tool("get", id=lambda seed: seed.sent["id"]), messages=5, action="view"),
     "list": Case(tool("list", agent=ada, user_id=vera), messages=5, action="list"),
     "correct": Case(
-        tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
-        messages=19,
-        action="edit",
+        tool("correct", id=fact, content=lambda seed: "Vera hates tea."), messages=19, action="edit"
     ),
     "forget": Case(tool("forget", id=fact), messages=11, action="delete"),
 }

@@ -221,10 +221,7 @@ def test_messages_of_a_conversation_are_stored(program: Program) -> None:
     assert sorted(kept["ignored"]) == ["messages[0]", "messages[3]", "messages[4]"]
     assert [
         (memory["event"], memory["memory"], memory["metadata"]) for memory in kept["results"]
-    ] == [
-        ("NONE", "I ski.", {}),
-        ("ADD", "Where?", {"role": "assistant"}),
-    ]
+    ] == [("NONE", "I ski.", {}), ("ADD", "Where?", {"role": "assistant"})]
 
 
 def test_times_of_a_memory(program: Program) -> None:
@@ -253,10 +250,7 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     history = program.get(f"{path}history/").json()
     assert [
         (version["event"], version["old_memory"], version["new_memory"]) for version in history
-    ] == [
-        ("ADD", None, "I row."),
-        ("UPDATE", "I row.", "I row daily."),
-    ]
+    ] == [("ADD", None, "I row."), ("UPDATE", "I row.", "I row daily.")]
     same = json.dumps({"text": TEA}).encode()
     add(program, TEA, user_id="carl")
     twice = program.request("PUT", path, data=same, content_type="application/json")

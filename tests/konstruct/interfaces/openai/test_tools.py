@@ -124,10 +124,7 @@ def test_message_continues_with_results_of_client_tools(client: Client) -> None:
     messages = [message for message in body["messages"] if message["role"] in ("assistant", "tool")]
     assert [message["content"] for message in messages] == ["", "22 °C", "dry", "", "no wind"]
     assert messages[0]["tool_calls"][0]["id"] == "c0"
-    assert client.transcript() == [
-        ("user", QUESTION["content"]),
-        ("assistant", "It is sunny."),
-    ]
+    assert client.transcript() == [("user", QUESTION["content"]), ("assistant", "It is sunny.")]
     assert {state for _, state, _ in client.calls()} == {"done"}
     with tenant_scope(client.program.tenant.id):
         assert not AnswerOptions.objects.exists()

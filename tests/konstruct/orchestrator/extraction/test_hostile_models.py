@@ -257,9 +257,7 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
 ) -> None:
     message = add_message(STATEMENT)
     request = request_message_erasure(
-        **Thread.of(message).as_filter,
-        message_id=message.id,
-        by=Actor.operator("test"),
+        **Thread.of(message).as_filter, message_id=message.id, by=Actor.operator("test")
     )
 
     real = fact_requests.request_facts

@@ -54,10 +54,7 @@ def test_a_circle_of_language_models_ends_at_a_person(
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     Agent.objects.filter(name="bert").update(hands_to=[program.agent.id])
-    llm_server.answers = [
-        call("hand_to_agent", agent="bert"),
-        call("hand_to_agent", agent="ada"),
-    ]
+    llm_server.answers = [call("hand_to_agent", agent="bert"), call("hand_to_agent", agent="ada")]
     assert answer_to(send_message("Hm.")) == ("ada", NOTICE)
     assert Escalation.objects.open().get().to_agent_id is None
     assert len(llm_server.requests) == 2

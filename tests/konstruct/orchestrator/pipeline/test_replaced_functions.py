@@ -155,11 +155,7 @@ def test_wrappers_of_builder_and_runner_pass_on_all_parts_of_the_request(
     assert sent["seed"] == 1
     assert sent["messages"][1]["content"] == f"{builder.INSTRUCTIONS_OPENING}\n\nBe brief."
     call = ModelCall.objects.get()
-    assert (call.message_id, call.agent_id, call.purpose) == (
-        message.pk,
-        message.agent_id,
-        "reply",
-    )
+    assert (call.message_id, call.agent_id, call.purpose) == (message.pk, message.agent_id, "reply")
 
 
 def test_a_replaced_system_prompt_is_in_every_prompt(

@@ -219,10 +219,7 @@ def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> 
     # A program without the shop's classes can still read the messages.
     assert [
         message["content"] for message in SessionStore(tenant_a.id).get_session_messages("thread")
-    ] == [
-        "Tea",
-        "You said yes.",
-    ]
+    ] == ["Tea", "You said yes."]
     with pytest.raises(CheckpointRefused, match=r"Mood, which is not allowed"):
         SessionStore(tenant_a.id).checkpointer.get_tuple(THREAD)
 

@@ -78,10 +78,7 @@ def test_timeline_is_paged_newest_first(program: Program) -> None:
 
 def test_a_bound_key_gets_its_part_of_the_timeline(program: Program, program_b: Program) -> None:
     assert {"account", "access"} <= kinds(program)
-    of_maria, of_ada = (
-        bound(program, user_id="maria"),
-        bound(program, agent_id=program.agent.pk),
-    )
+    of_maria, of_ada = (bound(program, user_id="maria"), bound(program, agent_id=program.agent.pk))
     assert kinds(of_maria) == {"message", "escalation"}
     assert kinds(of_ada) == {"message", "escalation"}
     assert {entry["agent_id"] for entry in entries(of_ada)} == {str(program.agent.pk)}
