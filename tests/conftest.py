@@ -48,16 +48,9 @@ SPREAD = bool(os.environ.get("KONSTRUCT_SPREAD"))
 # Packages and files in the order of their start. Tests that wait for processes are first, so that
 # they run beside those that compute, and no worker runs one of them alone at the end.
 FIRST = (
-    "end_to_end",
-    "browser",
-    "test_serve",
-    "test_code_blocks",
-    "clients",
-    "servers",
-    "survival",
-    "backups",
-    "schemas",
-)
+    "end_to_end", "browser", "test_serve", "test_code_blocks", "clients", "servers", "survival",
+    "backups", "schemas",
+)  # fmt: skip
 # Of these, packages that use their own home or write nothing to the tests' database.
 OWN_DATABASE = {"end_to_end", "browser", "test_serve", "survival"}
 # Fixtures that start processes or create tenants. Their tests get the marker slow.

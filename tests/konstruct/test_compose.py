@@ -145,18 +145,9 @@ def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -
 def names_read_by(*paths: str) -> set[str]:
     """Return the environment variables that the files read by os.environ or settings readers."""
     readers = {
-        "address",
-        "choice",
-        "flag",
-        "number",
-        "price",
-        "text",
-        "url",
-        "named_urls",
-        "names",
-        "class_names",
-        "fernet_keys",
-    }
+        "address", "choice", "flag", "number", "price", "text", "url", "named_urls", "names",
+        "class_names", "fernet_keys",
+    }  # fmt: skip
     found = set()
     for path in paths:
         for node in ast.walk(ast.parse((PROJECT / path).read_text())):

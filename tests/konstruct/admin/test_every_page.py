@@ -41,19 +41,9 @@ APPEND_ONLY = {
     *(AccessEvent, ErasureRequest, MessageErasure),
 }
 ODD_QUERIES = (
-    "?q=lisbon",
-    "?q=%00",
-    "?q=%ED%A0%80",
-    "?q=" + "x" * 5000,
-    "?p=2",
-    "?p=nonsense",
-    "?all=",
-    "?e=1",
-    "?nosuch=parameter",
-    "?o=1.-2",
-    "?o=99",
-    "?_popup=1",
-)
+    "?q=lisbon", "?q=%00", "?q=%ED%A0%80", "?q=" + "x" * 5000, "?p=2", "?p=nonsense", "?all=",
+    "?e=1", "?nosuch=parameter", "?o=1.-2", "?o=99", "?_popup=1",
+)  # fmt: skip
 TURNS = cycle(ODD_QUERIES)
 # Keys without a row: a number, a UUID, another text, and one with a NUL.
 ODD_KEYS = ("0", "999999999999999999999", "00000000-0000-4000-8000-000000000000", "x", "_00")

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from konstruct.channels.delivery.rendering import APOLOGY
-from konstruct.channels.rest import views as rest_views
+from konstruct.channels.rest import responses
 from konstruct.interfaces.mem0.adding import NO_ANSWER
 from konstruct.interfaces.openai import views as openai_views
 from konstruct.llm import client as llm_client
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.extraction import fact_requests
 from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.models import ModelCall
 from konstruct.orchestrator.replies import REPLIES
-from tenants.context import required_tenant_id, tenant_scope
+from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all
 from tests.konstruct.conftest import MESSAGES, Post, Program
+from tests.konstruct.interfaces.openai.conftest import answer_before_responding
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention
 
@@ -129,17 +129,8 @@ def interfaces(
     monkeypatch.setattr(llm_client, "FIRST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(openai_views, "WAIT_SECONDS", 0)
     fact_requests.supported_formats.clear()
-
-    def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
-        def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
-            pipeline.handle(tenant_id=required_tenant_id(), message_id=message_id)
-            return respond(view, message_id, *arguments, **options)
-
-        return worked
-
-    for views in (rest_views, openai_views):
-        for name in ("stream_events", "respond_when_settled"):
-            monkeypatch.setattr(views, name, after_work(getattr(views, name)))
+    for module in (responses, openai_views):
+        answer_before_responding(monkeypatch, module)
     return Interfaces(connected, slack, post)
 
 

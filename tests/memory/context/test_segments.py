@@ -12,19 +12,8 @@ from memory.context.segments import SourceText, Splitter, join, split_own
 
 AT = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
 WORDS = [
-    "beagle",
-    "Rex,",
-    "(Rome)",
-    "naïve",
-    "文字列",
-    "🦄",
-    "a",
-    "I",
-    "10:30",
-    '"yes"',
-    "e.g.",
-    "…",
-]
+    "beagle", "Rex,", "(Rome)", "naïve", "文字列", "🦄", "a", "I", "10:30", '"yes"', "e.g.", "…",
+]  # fmt: skip
 
 
 def numbered(lines: list[list[str]]) -> str:

@@ -95,13 +95,8 @@ def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_
     messages = asyncio.run(converse("And again"))
 
     assert [message["content"] for message in messages] == [
-        "Hello",
-        "Hello, after 1",
-        "Again",
-        "Again, after 3",
-        "And again",
-        "And again, after 5",
-    ]
+        "Hello", "Hello, after 1", "Again", "Again, after 3", "And again", "And again, after 5",
+    ]  # fmt: skip
 
 
 def test_pruning_keeps_the_messages(tenant_a: Tenant) -> None:

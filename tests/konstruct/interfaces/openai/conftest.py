@@ -2,17 +2,34 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from konstruct.interfaces.openai import views
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
+from tenants.context import required_tenant_id
 from tests.konstruct.api.seed_data import answer
 from tests.konstruct.conftest import Program
 
 CHAT = "/v1/chat/completions"
+
+
+def answer_before_responding(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
+    """Let a worker answer each message before the functions of a module wait for its reply."""
+
+    def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
+        def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
+            pipeline.handle(tenant_id=required_tenant_id(), message_id=message_id)
+            return respond(view, message_id, *arguments, **options)
+
+        return worked
+
+    for name in ("stream_events", "respond_when_settled"):
+        monkeypatch.setattr(module, name, after_work(getattr(module, name)))
 
 
 @dataclass

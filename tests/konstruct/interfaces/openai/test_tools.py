@@ -17,10 +17,10 @@ from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import respond
 from memory.models import Message
-from tenants.context import required_tenant_id, tenant_scope
+from tenants.context import tenant_scope
 from tenants.models import Job
 from tests.konstruct.conftest import Program
-from tests.konstruct.interfaces.openai.conftest import CHAT
+from tests.konstruct.interfaces.openai.conftest import CHAT, answer_before_responding
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of, events_of
 from tests.servers.llm import Answer, LLMServer
 
@@ -79,16 +79,8 @@ def client(
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = saying("It is sunny.")
 
-    def after_work(respond: Callable[..., Any]) -> Callable[..., Any]:
-        def worked(view: Any, message_id: Any, *arguments: Any, **options: Any) -> Any:
-            pipeline.handle(tenant_id=required_tenant_id(), message_id=message_id)
-            return respond(view, message_id, *arguments, **options)
-
-        return worked
-
     monkeypatch.setattr(views, "WAIT_SECONDS", 0)
-    for name in ("stream_events", "respond_when_settled"):
-        monkeypatch.setattr(views, name, after_work(getattr(views, name)))
+    answer_before_responding(monkeypatch, views)
     return Client(program_a, llm_server)
 
 
