@@ -91,7 +91,7 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
     ("message-detail", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
-    ("message-detail", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=6),
+    ("message-detail", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=7),
     ("exclusion-list", "GET"): Case(
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/", messages=4
     ),
@@ -109,7 +109,7 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"title": "Tea", "metadata": {"ticket": 7}},
     ),
     ("conversation-get-transcript", "DELETE"): Case(
-        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=5
+        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=6
     ),
     ("message-import-messages", "POST"): Case(
         at("messages/import/"), messages=11, body=lambda seed: {"messages": [line(seed)]}
