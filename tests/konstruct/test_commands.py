@@ -40,10 +40,8 @@ def test_create_agent_stores_the_given_values(tenant_a: Tenant, run: Callable[..
         agent = Agent.objects.get()
     assert out == f"created agent ada ({agent.id}) of tenant tenant-a\n"
     assert (agent.system_prompt, agent.identity, agent.persona) == (
-        "Help.",
-        "You are Ada.",
-        "Brief.",
-    )
+        "Help.", "You are Ada.", "Brief.",
+    )  # fmt: skip
     assert (agent.model, agent.model_tier) == ("small", "reasoning")
 
 

@@ -17,10 +17,8 @@ def _small_buckets(settings: Any) -> None:
 def test_responses_contain_the_remaining_requests(program_a: Program) -> None:
     response = program_a.send()
     assert [response.headers[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")] == [
-        "2",
-        "1",
-        "1000",
-    ]
+        "2", "1", "1000",
+    ]  # fmt: skip
 
 
 def test_too_many_messages_are_refused_and_not_stored(program_a: Program) -> None:

@@ -281,10 +281,8 @@ def test_the_list_is_newest_first_in_pages(program_a: Program) -> None:
     second = program_a.get(first.json()["next"])
     third = program_a.get(second.json()["next"])
     assert [listed(page) for page in (first, second, third)] == [
-        ["message 4", "message 3"],
-        ["message 2", "message 1"],
-        ["message 0"],
-    ]
+        ["message 4", "message 3"], ["message 2", "message 1"], ["message 0"],
+    ]  # fmt: skip
     assert third.json()["next"] is None
     assert listed(program_a.get(third.json()["previous"])) == ["message 2", "message 1"]
 

@@ -344,11 +344,8 @@ def test_every_request_is_in_the_access_log(chat: Chat) -> None:
     with tenant_scope(chat.program.tenant.id):
         events = AccessEvent.objects.values_list("action", "subject")
         assert sorted(events) == [
-            ("list", "agents"),
-            ("refuse", "message"),
-            ("send", "message"),
-            ("view", "message"),
-        ]
+            ("list", "agents"), ("refuse", "message"), ("send", "message"), ("view", "message"),
+        ]  # fmt: skip
         assert Message.objects.filter(channel="openai", role="user").count() == 1
 
 
