@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models.functions import Now
-from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.api.auth.keys import derive_key
@@ -256,8 +255,10 @@ def _asked_for(message: Message | None, secret: str, position: int) -> ToolCall:
     )
 
 
-def talk(program: Program, thread_id: str, *messages: str) -> None:
-    """Run a LangGraph graph of the program's tenant that ends with these messages of a user.
+def talk(program: Program, thread_id: str, *messages: Any) -> None:
+    """Run a LangGraph graph of the program's tenant that ends with these messages.
+
+    A text is a message of a user.
 
     LangGraph has its own connections, so this is for tests that commit.
     """
@@ -267,5 +268,4 @@ def talk(program: Program, thread_id: str, *messages: str) -> None:
         .add_edge(START, "end")
         .compile(checkpointer=SessionStore(program.tenant.id).checkpointer)
     )
-    seed = {"messages": [HumanMessage(message) for message in messages]}
-    graph.invoke(seed, {"configurable": {"thread_id": thread_id}})
+    graph.invoke({"messages": list(messages)}, {"configurable": {"thread_id": thread_id}})

@@ -101,17 +101,6 @@ def test_own_thresholds_override_those_of_the_preset(
     assert (policy.open_at, policy.keep_at) == thresholds
 
 
-def test_choosing_a_preset_clears_own_thresholds(inside: Tenant) -> None:
-    agent = create_agent(tenant_id=inside.id, name="ada", recall_open_at=0.2, recall_keep_at=0.1)
-    update_agent(agent, persona="Calm.")
-    assert agent.recall_policy.open_at == 0.2
-    update_agent(agent, recall_preset="balanced")
-    agent.refresh_from_db()
-    assert (agent.recall_open_at, agent.recall_keep_at) == (None, None)
-    update_agent(agent, recall_preset="precise", recall_open_at=0.3)
-    assert (agent.recall_policy.open_at, agent.recall_policy.keep_at) == (0.3, 0.02)
-
-
 def test_agent_can_set_its_recall_policy() -> None:
     policy: dict[str, Any] = {"mode": "vector", "top_k": 3, "gate": False, "neighbours": 1}
     policy |= {"open_at": 0.2, "keep_at": 0.1}

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import DatabaseError
 
-from memory.exceptions import InvalidArgument, OwnProposal, SlotTaken, WrongFactState
+from memory.exceptions import InvalidArgument, SlotTaken
 from memory.facts import (
     Author,
     Outcome,
@@ -291,16 +291,6 @@ def test_a_reason_for_review_is_recorded_once(record: Record) -> None:
     assert MemoryEntry.objects.get(pk=oslo.memory_id).review_reason == "health, conflict"
 
 
-def test_program_cannot_confirm_its_proposal(record: Record) -> None:
-    program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
-    recorded = record("Rome", review="all", author=program)
-
-    with pytest.raises(OwnProposal):
-        confirm(recorded.memory_id, author=program)
-    other = Author(AuthorKind.PROGRAM, str(uuid4()), "other")
-    assert confirm(recorded.memory_id, author=other).state == FactState.ACTIVE
-
-
 def test_a_retracted_fact_was_known_until_it_was_retracted(
     tenant_a: Tenant, record: Record
 ) -> None:
@@ -326,14 +316,6 @@ def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
     restore(rome.memory_id, author=CURATOR)
 
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
-
-
-def test_a_decision_that_does_not_fit_the_state_is_refused(record: Record) -> None:
-    recorded = record("Rome")
-
-    for decide in (confirm, reject, restore):
-        with pytest.raises(WrongFactState, match="is active"):
-            decide(recorded.memory_id, author=CURATOR)
 
 
 def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(

@@ -64,20 +64,6 @@ def test_valid_until_given_with_the_same_text_is_stored(tenant_a: Tenant) -> Non
     assert (entry.valid_to, entry.expires_at) == (ends, ends)
 
 
-def test_conflicting_valid_from_is_refused(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
-
-    with pytest.raises(InvalidArgument, match="valid_from"):
-        store(
-            tenant_a,
-            "Ann likes tea.",
-            metadata={"topic": "drink"},
-            valid_from=timezone.now() - timedelta(days=900),
-        )
-
-    assert [v.metadata for v in MEMORY.history(memory_id, tenant_a.id)] == [{"topic": "food"}]
-
-
 def test_too_much_combined_metadata_is_refused(tenant_a: Tenant) -> None:
     store(tenant_a, "Ann likes tea.", metadata={f"a{n}": n for n in range(200)})
 

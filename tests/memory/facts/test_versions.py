@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from memory.embedding.embedder import embed
-from memory.exceptions import DuplicateFact, InvalidArgument
+from memory.exceptions import InvalidArgument
 from memory.facts.versions import value_in
 from memory.models import MemoryEntry
 from memory.models.facts import Author, AuthorKind, FactEvent
@@ -136,18 +136,6 @@ def test_update_can_set_valid_from(tenant_a: Tenant) -> None:
         with pytest.raises(InvalidArgument, match="is not between"):
             MEMORY.update(memory_id, tenant_a.id, content="Oslo", valid_from=impossible)
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
-
-
-def test_fact_cannot_be_changed_into_an_existing_one(tenant_a: Tenant) -> None:
-    standing = store(tenant_a, "Ann likes tea.")
-    memory_id = store(tenant_a, "Ann likes rye.", metadata={"a": 1})
-
-    with pytest.raises(DuplicateFact, match="says the same") as caught:
-        MEMORY.update(memory_id, tenant_a.id, content="Ann likes tea.")
-
-    assert caught.value.memory_id == standing
-    assert contents(MEMORY.history(memory_id, tenant_a.id)) == ["Ann likes rye."]
-    assert rows(tenant_a) == (2, 1)
 
 
 def test_an_expired_fact_is_not_found_but_was(tenant_a: Tenant) -> None:

@@ -117,6 +117,7 @@ def test_a_cursor_cannot_be_made_or_changed(
         first_cursor[:-1] + ("A" if first_cursor[-1] != "A" else "B"),
         "x" + first_cursor,
         "a.b",
+        "cD1hYmM",
     ):
         assert program_a.get(f"{AGENTS}?cursor={forged}").status_code == 404
     assert program_a.get(f"{AGENTS}?cursor=").status_code == 400

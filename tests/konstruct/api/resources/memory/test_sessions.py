@@ -6,11 +6,12 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import START, StateGraph
 
 from memory.context import SessionStore
 from tenants.audit import access_log
 from tests import database
+from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 from tests.memory.context.checkpoints.attacks import msgpack_attacks
 from tests.memory.context.checkpoints.stored import tenant_transaction
@@ -33,17 +34,6 @@ class Odd(TypedDict):
     messages: str
 
 
-def converse(program: Program, thread_id: str, *messages: Any) -> None:
-    """Run a graph of the program's tenant that ends with these messages."""
-    graph = (
-        StateGraph(MessagesState)
-        .add_node("end", lambda state: {"messages": []})
-        .add_edge(START, "end")
-        .compile(checkpointer=SessionStore(program.tenant.id).checkpointer)
-    )
-    graph.invoke({"messages": list(messages)}, {"configurable": {"thread_id": thread_id}})
-
-
 def path_of(thread_id: str, **query: Any) -> str:
     return f"{SESSIONS}{quote(thread_id)}/" + (f"?{urlencode(query)}" if query else "")
 
@@ -57,7 +47,7 @@ def listed(program: Program, **query: Any) -> list[str]:
 def test_sessions_are_listed_by_their_last_use(program_a: Program) -> None:
     assert listed(program_a) == []
     for thread_id in ("one", "two", "one"):
-        converse(program_a, thread_id, HumanMessage("Hello"))
+        talk(program_a, thread_id, HumanMessage("Hello"))
     (one, two) = program_a.get(SESSIONS).json()["results"]
     assert (one["thread_id"], one["checkpoints"]) == ("one", 6)
     assert (two["thread_id"], two["checkpoints"]) == ("two", 3)
@@ -67,11 +57,11 @@ def test_sessions_are_listed_by_their_last_use(program_a: Program) -> None:
 
 def test_pages_follow_one_another_while_threads_are_used(program_a: Program) -> None:
     for number in range(5):
-        converse(program_a, f"thread-{number}", HumanMessage("Hello"))
+        talk(program_a, f"thread-{number}", HumanMessage("Hello"))
     first = program_a.get(f"{SESSIONS}?limit=2").json()
     assert [session["thread_id"] for session in first["results"]] == ["thread-4", "thread-3"]
-    converse(program_a, "thread-4", HumanMessage("Again"))
-    converse(program_a, "new", HumanMessage("Hello"))
+    talk(program_a, "thread-4", HumanMessage("Again"))
+    talk(program_a, "new", HumanMessage("Hello"))
     second = program_a.get(first["next"].removeprefix("http://localhost")).json()
     assert [session["thread_id"] for session in second["results"]] == ["thread-2", "thread-1"]
     last = program_a.get(second["next"].removeprefix("http://localhost")).json()
@@ -84,7 +74,7 @@ def test_pages_follow_one_another_while_threads_are_used(program_a: Program) -> 
 
 
 def test_session_is_returned_with_its_newest_messages(program_a: Program) -> None:
-    converse(
+    talk(
         program_a,
         "thread",
         HumanMessage("Look it up", name="Maria"),
@@ -107,8 +97,8 @@ def test_session_is_returned_with_its_newest_messages(program_a: Program) -> Non
 
 
 def test_only_the_cleared_session_is_removed(program_a: Program) -> None:
-    converse(program_a, "thread", HumanMessage("Hello"))
-    converse(program_a, "other", HumanMessage("Hello"))
+    talk(program_a, "thread", HumanMessage("Hello"))
+    talk(program_a, "other", HumanMessage("Hello"))
     assert program_a.request("DELETE", path_of("thread")).status_code == 204
     assert listed(program_a) == ["other"]
     for response in (
@@ -124,7 +114,7 @@ def test_only_the_cleared_session_is_removed(program_a: Program) -> None:
 def test_session_is_kept_if_its_clearing_cannot_be_recorded(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    converse(program_a, "thread", HumanMessage("Hello"))
+    talk(program_a, "thread", HumanMessage("Hello"))
     refused = access_log._INSERT.replace("%(action)s", "1 / 0")
     with monkeypatch.context() as patch:
         patch.setattr(access_log, "_INSERT", refused)
@@ -147,7 +137,7 @@ def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:
 
 
 def test_session_with_code_is_returned_as_unreadable(program_a: Program, tmp_path: Path) -> None:
-    converse(program_a, "thread", HumanMessage("Hello"))
+    talk(program_a, "thread", HumanMessage("Hello"))
     attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
     with tenant_transaction(program_a.tenant.id) as lent:
         lent.execute("UPDATE checkpoint_blobs SET type = 'msgpack', blob = %s", (attack,))
