@@ -460,11 +460,6 @@ def jobs_of(kind: str, key: Any) -> JobQuerySet:
     return Job.objects.filter(tenant_id=models.OuterRef("tenant_id"), kind=kind, key=key)
 
 
-def has_due_job(kind: str, key: Any) -> models.Exists:
-    """Return the condition that a row's job may be done now."""
-    return models.Exists(jobs_of(kind, key).due())
-
-
 def has_failed(kind: str, key: Any) -> models.Exists:
     """Return the condition that the last attempt of a row's job failed."""
     return models.Exists(jobs_of(kind, key).exclude(last_error=""))

@@ -5,14 +5,13 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import OuterRef
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
 from tenants import fields
-from tenants.models import TenantModel, has_due_job
+from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData, PersonalData
 
 
@@ -158,14 +157,6 @@ def arrival_key(number: Any) -> models.Func:
     return models.Func(number, template=template, output_field=models.UUIDField())
 
 
-class ArrivalQuerySet(models.QuerySet["Arrival"]):
-    """Events that are not processed yet."""
-
-    def due(self) -> Self:
-        """Events that may be processed now, in the order of their arrival."""
-        return self.filter(has_due_job("arrival", arrival_key(OuterRef("id")))).order_by("id")
-
-
 class Arrival(TenantModel):
     """An event of a channel: stored before the channel is answered, removed when it is processed.
 
@@ -184,8 +175,6 @@ class Arrival(TenantModel):
         db_column="heard", help_text="The event: the message, its sender and its place."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it arrived.")
-
-    objects = ArrivalQuerySet.as_manager()
 
     # Events of everyone with this user id. Not exported: rows exist for a moment.
     personal_data = PersonalData(
@@ -214,10 +203,6 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def outdated(self) -> Self:
         """Deliveries that do not show the message's current state. Each has a job."""
         return self.filter(delivered_at__isnull=True)
-
-    def due(self) -> Self:
-        """Deliveries with a due job."""
-        return self.filter(has_due_job("delivery", OuterRef("message_id")))
 
 
 class Delivery(TenantModel):

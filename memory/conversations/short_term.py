@@ -252,9 +252,6 @@ def append_turns(
         target.append(turns, size, before)
 
 
-aappend_turns = asynchronous(append_turns)
-
-
 def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
     """Clear the window for good: no rebuild restores these turns. Long-term memory stays.
 

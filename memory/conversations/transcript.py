@@ -263,7 +263,23 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
     """
     originals = Message.objects.filter(pk__in=list(message_ids)).order_by("number")
     with transaction.atomic():
-        copies = [_copy(original, agent_id) for original in originals]
+        copies = [
+            Message(
+                id=copy_id(original.pk, agent_id),
+                agent_id=agent_id,
+                user_id=original.user_id,
+                thread_id=original.thread_id,
+                channel=HANDOVER_CHANNEL,
+                role=original.role,
+                name=original.name,
+                content=original.content,
+                created_at=original.created_at,
+                external_id=f"{HANDOVER_CHANNEL}:{original.pk}",
+                answered_by_id=original.answered_by_id,
+                metadata=original.metadata,
+            )
+            for original in originals
+        ]
         existing = set(
             Message.objects.filter(pk__in=[copy.pk for copy in copies]).values_list("pk", flat=True)
         )
@@ -272,23 +288,6 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
         write_attributes(new)
         enqueue_embeddings([copy.pk for copy in new])
     return new
-
-
-def _copy(original: Message, agent_id: UUID) -> Message:
-    return Message(
-        id=copy_id(original.pk, agent_id),
-        agent_id=agent_id,
-        user_id=original.user_id,
-        thread_id=original.thread_id,
-        channel=HANDOVER_CHANNEL,
-        role=original.role,
-        name=original.name,
-        content=original.content,
-        created_at=original.created_at,
-        external_id=f"{HANDOVER_CHANNEL}:{original.pk}",
-        answered_by_id=original.answered_by_id,
-        metadata=original.metadata,
-    )
 
 
 # --- The queue of embeddings ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ from konstruct.orchestrator.replies import Status, progress_of, sent_messages, t
 from konstruct.orchestrator.tool_calls import calls_awaiting_consent
 from memory.models import Message, Role
 from tenants import traces
-from tenants.context import required_tenant_id, tenant_scope
+from tenants.context import required_tenant_id
 from tenants.jobs import Lease, Outcome
 from tenants.metrics import counter
 
@@ -79,42 +79,12 @@ DELIVERIES: Final = counter(
 )
 
 
-def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
-    """Show the current state of the message in its channel.
-
-    If another worker has a lease of the delivery, this worker returns: the other one checks for
-    changes after its lease.
-    """
-    with tenant_scope(tenant_id):
-        if not Delivery.objects.filter(pk=message_id).exists():
-            queue.DELIVERIES.finish(message_id)  # the message was erased
-            return
-        # Ends: each iteration shows the newest state, or delays the next attempt.
-        due = Delivery.objects.due().filter(pk=message_id)
-        while (delivery := due.first()) is not None:
-            if not update_posts(delivery):
-                return
-
-
 def deliver_claimed(lease: Lease) -> None:
     """Show the current state of the message of a claimed delivery."""
     delivery = Delivery.objects.filter(pk=lease.key).first()
     if delivery is None:
         lease.finish()  # the message was erased
-    else:
-        update_posts(delivery, lease)
-
-
-def update_posts(delivery: Delivery, lease: Lease | None = None) -> bool:
-    """Create and change the posts of a message, or record the failure.
-
-    Args:
-        delivery: of the message.
-        lease: of the delivery; None: it is leased here.
-
-    Returns:
-        False if another worker has a lease of the delivery.
-    """
+        return
 
     def show_parts(lease: Lease) -> None:
         traces.set_attributes(channel=delivery.channel)
@@ -125,11 +95,9 @@ def update_posts(delivery: Delivery, lease: Lease | None = None) -> bool:
         with lease.transaction():
             queue.finish(delivery)
 
-    outcome = queue.DELIVERIES.run(lease or delivery.pk, show_parts)
-    if outcome is None:
-        return False
-    DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
-    return True
+    outcome = queue.DELIVERIES.run(lease, show_parts)
+    if outcome is not None:
+        DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
 
 
 def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:

@@ -18,10 +18,6 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         """Unresolved ones."""
         return self.filter(resolved_at__isnull=True)
 
-    def resolved(self) -> Self:
-        """Resolved ones."""
-        return self.filter(resolved_at__isnull=False)
-
     def to_people(self) -> Self:
         """Those in which a person answers."""
         return self.filter(to_agent_id__isnull=True)

@@ -8,8 +8,6 @@ import pytest
 from django.test import Client
 
 from konstruct.channels.delivery.queue import DELIVERIES
-from konstruct.channels.delivery.rendering import deliver
-from konstruct.channels.models import Delivery
 from konstruct.channels.slack.installations import connect
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply
@@ -93,15 +91,14 @@ def answer_all(program: Program) -> None:
 def show_all(program: Program) -> None:
     """Process the inbox and the due deliveries."""
     take_in_all(program)
-    with tenant_scope(program.tenant.id):
-        for message_id in list(Delivery.objects.due().values_list("pk", flat=True)):
-            deliver(tenant_id=program.tenant.id, message_id=message_id)
+    work("delivery")
 
 
 def make_due(program: Program) -> None:
     """Make all jobs due."""
     with tenant_scope(program.tenant.id):
-        DELIVERIES.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")
+        past = "2000-01-01T00:00:00Z"
+        DELIVERIES.jobs().waiting().update(due_at=past, sweep_at=past)
 
 
 def messages(program: Program) -> list[tuple[str, str, str, str]]:

@@ -211,9 +211,11 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
         return stale
 
     monkeypatch.setattr(rendering, "view_of", answered_meanwhile)
-    rendering.update_posts(Delivery.objects.get())
+    lease = DELIVERIES.lease(message_id)
+    assert lease is not None
+    rendering.deliver_claimed(lease)
     assert slack.posts("T1") == []
-    assert Delivery.objects.due().exists()
+    assert DELIVERIES.jobs().due().exists()
     show_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
 
@@ -231,7 +233,9 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
         return view_of(*args, **options)
 
     monkeypatch.setattr(rendering, "view_of", late)
-    show_all(program_with_message)
+    lease = DELIVERIES.lease(Delivery.objects.get().pk)
+    assert lease is not None
+    rendering.deliver_claimed(lease)
     assert slack.posts("T1") == [PLACEHOLDER.text]
     assert not queue.DELIVERIES.jobs().exists()
 

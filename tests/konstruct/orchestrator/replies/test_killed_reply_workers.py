@@ -68,7 +68,7 @@ WORKERS = """
         if job["run"] == "reply":
             pipeline.handle(tenant_id=job["tenant"], message_id=job["id"])
         elif job["run"] == "delivery":
-            rendering.deliver(tenant_id=job["tenant"], message_id=job["id"])
+            work("delivery")
         else:
             tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
             work("arrival")
