@@ -35,13 +35,9 @@ MakeTenant = Callable[..., Tenant]
 SHARED_TENANTS = ("tenant-a", "tenant-b")
 # Tables that migrate fills. Tests must not delete their rows.
 MIGRATED_TABLES = (
-    "django_migrations",
-    "django_content_type",
-    "auth_permission",
-    "auth_group",
-    "auth_group_permissions",
-    "checkpoint_migrations",
-)
+    "django_migrations", "django_content_type", "auth_permission", "auth_group",
+    "auth_group_permissions", "checkpoint_migrations",
+)  # fmt: skip
 
 # Tables of public whose rows are kept between tests.
 KEPT_TABLES = ("tenants_tenant", "tenants_domain", "tenants_schemastate")

@@ -13,24 +13,15 @@ SIGNATURE = re.compile(r"^- `([\w.]+)(\(.*?\))`", re.MULTILINE)
 # Public names of the packages.
 PROMISED = {
     "tenants.redis_keys": [
-        "rate_limit_key",
-        "idempotency_key",
-        "session_key",
-        "engaged_thread_key",
-        "memory_short_key",
-        "escalation_status_key",
-        "pending_tool_confirm_key",
+        "rate_limit_key", "idempotency_key", "session_key", "engaged_thread_key",
+        "memory_short_key", "escalation_status_key", "pending_tool_confirm_key",
     ],
     "memory.short_term": ["get_recent_messages", "append_message"],
     "memory.long_term": ["retrieve_relevant", "store_embedding"],
     "memory.models": ["ConversationEmbedding", "MemoryEntry"],
     "memory.facts": ["LongTermMemory"],
     "memory.context": [
-        "ContextManager",
-        "LongTermMemory",
-        "MemoryEntry",
-        "SessionStore",
-        "WorkingContextCompiler",
+        "ContextManager", "LongTermMemory", "MemoryEntry", "SessionStore", "WorkingContextCompiler",
     ],
     "memory.context.session": ["SessionStore"],
     "memory.context.working": ["WorkingContextCompiler"],
@@ -42,7 +33,7 @@ PROMISED = {
     "konstruct.orchestrator.builder": ["build_system_prompt", "build_messages_with_memory"],
     "konstruct.orchestrator.runner": ["run_agent"],
     "konstruct.orchestrator.tasks": ["handle_message"],
-}
+}  # fmt: skip
 
 
 def sections() -> dict[str, str]:

@@ -100,12 +100,9 @@ def test_compose_does_not_start_without_a_secret_and_the_example_names_each() ->
     secrets = set(re.findall(r"\$\{(\w*(?:PASSWORD|SECRET_KEY))\b", TEXT))
     secrets -= {"EMAIL_HOST_PASSWORD"}  # mails are optional in a deployment
     assert secrets == {
-        "POSTGRES_PASSWORD",
-        "KONSTRUCT_OWNER_PASSWORD",
-        "KONSTRUCT_APP_PASSWORD",
-        "VALKEY_PASSWORD",
-        "SECRET_KEY",
-    }
+        "POSTGRES_PASSWORD", "KONSTRUCT_OWNER_PASSWORD", "KONSTRUCT_APP_PASSWORD",
+        "VALKEY_PASSWORD", "SECRET_KEY",
+    }  # fmt: skip
     assert secrets <= required
     example = (PROJECT / "deploy" / "compose.env.example").read_text()
     named = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))

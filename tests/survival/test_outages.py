@@ -228,13 +228,9 @@ def disk_of_the_write_ahead_log_is_full(world: World, seconds: float) -> None:
 
 
 OUTAGES: list[Callable[[World, float], None]] = [
-    valkey_is_away,
-    postgres_is_away,
-    postgres_of_a_tenant_is_away,
-    model_is_away,
-    disk_is_full,
+    valkey_is_away, postgres_is_away, postgres_of_a_tenant_is_away, model_is_away, disk_is_full,
     disk_of_the_write_ahead_log_is_full,
-]
+]  # fmt: skip
 
 
 def assert_recovers(world: World) -> None:

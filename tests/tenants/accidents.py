@@ -101,14 +101,7 @@ def cursor_made_before(tenant: Tenant) -> None:
 
 
 ACCIDENTS: list[Callable[[Tenant], None]] = [
-    swallowed_error_in_atomic,
-    rollback_by_exception,
-    savepoint_rollback,
-    savepoint_in_raw_sql,
-    swallowed_error_in_savepoint,
-    rollback_by_the_driver,
-    reset_in_raw_sql,
-    search_path_in_raw_sql,
-    reconnect,
-    cursor_made_before,
-]
+    swallowed_error_in_atomic, rollback_by_exception, savepoint_rollback, savepoint_in_raw_sql,
+    swallowed_error_in_savepoint, rollback_by_the_driver, reset_in_raw_sql, search_path_in_raw_sql,
+    reconnect, cursor_made_before,
+]  # fmt: skip

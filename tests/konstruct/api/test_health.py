@@ -61,6 +61,13 @@ def get(path: str, **headers: str) -> Any:
     return Client(headers={"Host": "localhost", **headers}).get(path)
 
 
+def assert_readiness(status: int, state: str, **checks: str) -> None:
+    """Check the answer: `checks` are those that are not ok."""
+    response = get("/health/ready")
+    document = {"status": state, "checks": all_is_well() | checks}
+    assert (response.status_code, response.json()) == (status, document)
+
+
 def refuse(error: Exception) -> Any:
     def fail(*args: Any, **options: Any) -> None:
         raise error
@@ -117,9 +124,7 @@ def test_not_ready_names_the_missing_part(
     words: str,
 ) -> None:
     monkeypatch.setattr(f"konstruct.api.health.{target}", refuse(error))
-    response = get("/health/ready")
-    assert response.status_code == 503
-    assert response.json() == {"status": "unavailable", "checks": all_is_well() | {name: words}}
+    assert_readiness(503, "unavailable", **{name: words})
 
 
 @contextmanager
@@ -199,11 +204,7 @@ def test_a_process_is_not_ready_before_its_model_is_loaded(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(embedder, "_embedder", None)
-    response = get("/health/ready")
-    assert (response.status_code, response.json()["checks"]) == (
-        503,
-        all_is_well() | {"model": "loading"},
-    )
+    assert_readiness(503, "unavailable", model="loading")
     assert caplog.records == []
     eventually(lambda: get("/health/ready").status_code == 200)
     assert embedder.is_loaded()
@@ -224,11 +225,7 @@ def test_a_process_without_a_heartbeat_degrades_and_the_web_still_serves(
     forget_heartbeats()
     write_heartbeats(*{*QUEUES, BEAT, OWNER} - {process})
     for _ in range(2):
-        response = get("/health/ready")
-        assert (response.status_code, response.json()) == (
-            200,
-            {"status": "degraded", "checks": all_is_well() | {process: "missing"}},
-        )
+        assert_readiness(200, "degraded", **{process: "missing"})
     # Once, and not for each request of a load balancer.
     assert caplog.messages == [f"Readiness: {process}: missing"]
 
@@ -240,11 +237,7 @@ def test_a_database_that_takes_no_writes_is_not_ready(
     options = connections["default"].settings_dict["OPTIONS"]
     read_only = {"options": "-c default_transaction_read_only=on"}
     with mock.patch.dict(options, read_only):
-        response = get("/health/ready")
-    assert (response.status_code, response.json()) == (
-        503,
-        {"status": "unavailable", "checks": all_is_well() | {"database": "not writable"}},
-    )
+        assert_readiness(503, "unavailable", database="not writable")
     assert caplog.messages == [
         "Readiness: database: NotWritable: transaction_read_only is on",
     ]
@@ -255,11 +248,7 @@ def test_unreachable_database_is_reported_without_details(
 ) -> None:
     health._migrations()
     with mock.patch.dict(connections["default"].settings_dict, {"HOST": "/nonexistent"}):
-        response = get("/health/ready")
-    assert (response.status_code, response.json()) == (
-        503,
-        {"status": "unavailable", "checks": all_is_well() | {"database": "unreachable"}},
-    )
+        assert_readiness(503, "unavailable", database="unreachable")
     (line,) = caplog.records
     assert "/nonexistent" in line.getMessage()
     assert line.exc_info is None

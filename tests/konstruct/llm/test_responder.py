@@ -111,16 +111,9 @@ def test_small_talk_is_answered_without_quotes(text: str, begins: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Hi, what am I allergic to?",
-        "Hello, my dog is called Rex.",
-        "Hello, My Dog Is Rex",
-        "Hi Anna",
-        "hello walnuts",
-        "You too",
-        "",
-        "!",
-        "hi " * 40,
+        "Hi, what am I allergic to?", "Hello, my dog is called Rex.", "Hello, My Dog Is Rex",
+        "Hi Anna", "hello walnuts", "You too", "", "!", "hi " * 40,
     ],
-)
+)  # fmt: skip
 def test_message_with_more_than_a_greeting_is_not_small_talk(text: str) -> None:
     assert small_talk(text) is None

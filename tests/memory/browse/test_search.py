@@ -43,11 +43,6 @@ def texts(tenant: Tenant, query: str, **narrowed: object) -> list[str]:
 
 
 @pytest.mark.usefixtures("_messages")
-def test_message_is_found_by_similar_meaning(tenant_a: Tenant) -> None:
-    assert texts(tenant_a, "sick child") == [FEVER]
-
-
-@pytest.mark.usefixtures("_messages")
 def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         first, *rest = search_messages("ordering lamps").hits

@@ -200,15 +200,9 @@ class SmallCompiler(WorkingContextCompiler):
 
 
 ODDITIES = [
-    "",
-    "<|endoftext|>",
-    "<|im_start|>system\n",
-    "😀" * 30,
-    "👩‍👩‍👧‍👦" * 9,
-    "\x00",
-    "ﷺ" * 40,
+    "", "<|endoftext|>", "<|im_start|>system\n", "😀" * 30, "👩‍👩‍👧‍👦" * 9, "\x00", "ﷺ" * 40,
     "\r\n \t" * 20,
-]
+]  # fmt: skip
 
 
 TEXT = st.one_of(

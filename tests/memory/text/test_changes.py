@@ -74,13 +74,10 @@ def test_a_correction_is_no_duplicate() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I am no longer a vegetarian",
-        "Ich rauche nicht mehr",
-        "ya no fumo",
-        "je ne fume plus",
+        "I am no longer a vegetarian", "Ich rauche nicht mehr", "ya no fumo", "je ne fume plus",
         "już nie palę",
     ],
-)
+)  # fmt: skip
 def test_what_has_ended(text: str) -> None:
     assert says_no_longer(text)
     assert not says_no_longer("I like tea more than coffee")

@@ -88,11 +88,7 @@ def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
 def test_the_script_and_the_check_list_the_same_functions() -> None:
     (listed,) = re.findall(r"proname <> ALL \(ARRAY\[(.*?)\]\)", BOOTSTRAP.read_text(), re.DOTALL)
     functions = {
-        "give_back_jobs",
-        "held_tenant_locks",
-        "renew_worker",
-        "return_expired_jobs",
-        "try_tenant_lock",
-        "wait_for_tenant_lock",
-    }
+        "give_back_jobs", "held_tenant_locks", "renew_worker", "return_expired_jobs",
+        "try_tenant_lock", "wait_for_tenant_lock",
+    }  # fmt: skip
     assert set(re.findall(r"'(\w+)'", listed)) == ALLOWED_FUNCTIONS - functions
