@@ -172,9 +172,13 @@ def test_every_command_reports_errors_in_the_same_format() -> None:
         command = load_command_class(app, name)
         assert isinstance(command, KonstructCommand), name
     assert set(commands) >= {
-        "migrate", "migrate_schemas", "create_tenant", "list_tenants", "delete_tenant",
+        "migrate",
+        "migrate_schemas",
+        "create_tenant",
+        "list_tenants",
+        "delete_tenant",
         "create_tenant_admin",
-    }  # fmt: skip
+    }
 
 
 def test_the_commands_that_need_the_owner_exist() -> None:

@@ -127,9 +127,15 @@ def test_users_are_those_with_messages_or_facts(seed: SeedData) -> None:
         ("bo", 1),
     ]
     assert rows["vera"] == {
-        "user_id": "vera", "name": "", "names": [], "messages": 0, "facts": 1, "first_at": None,
-        "last_at": None, "agents": [],
-    }  # fmt: skip
+        "user_id": "vera",
+        "name": "",
+        "names": [],
+        "messages": 0,
+        "facts": 1,
+        "first_at": None,
+        "last_at": None,
+        "agents": [],
+    }
 
 
 def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:

@@ -122,9 +122,13 @@ def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) 
     quotas = program_b.get(USAGE).json()["quotas"]
     assert {quota["quota"]: quota["hard_limit"] for quota in quotas}["messages"] is None
     assert without_quotas(program_a) == {
-        **empty, "users": 1, "messages": 5, "embeddings": 4, "pending_embeddings": 1,
+        **empty,
+        "users": 1,
+        "messages": 5,
+        "embeddings": 4,
+        "pending_embeddings": 1,
         "pending_replies": 1,
-    }  # fmt: skip
+    }
     assert without_quotas(program_b) == empty
     assert program_b.get(f"{USAGE}?tenant=a").status_code == 400
 
