@@ -40,8 +40,10 @@ def test_create_agent_stores_the_given_values(tenant_a: Tenant, run: Callable[..
         agent = Agent.objects.get()
     assert out == f"created agent ada ({agent.id}) of tenant tenant-a\n"
     assert (agent.system_prompt, agent.identity, agent.persona) == (
-        "Help.", "You are Ada.", "Brief.",
-    )  # fmt: skip
+        "Help.",
+        "You are Ada.",
+        "Brief.",
+    )
     assert (agent.model, agent.model_tier) == ("small", "reasoning")
 
 

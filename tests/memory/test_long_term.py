@@ -48,8 +48,11 @@ def test_results_are_ordered_by_similarity(tenant_a, way):
     query = direction(1)
     assert retrieve_relevant(tenant_a.id, AGENT, USER, query) == ["0.99", "0.9", "0.8"]
     assert retrieve_relevant(tenant_a.id, AGENT, USER, query, top_k=10) == [
-        "0.99", "0.9", "0.8", "0.76",
-    ]  # fmt: skip
+        "0.99",
+        "0.9",
+        "0.8",
+        "0.76",
+    ]
     assert retrieve_relevant(tenant_a.id, AGENT, USER, query, top_k=1, threshold=0.0) == ["0.99"]
     assert len(retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, -1.0)) == 6
 
@@ -153,8 +156,11 @@ def test_stored_row_has_all_fields(tenant_a):
         row = ConversationEmbedding.objects.get()
     assert (row.id, row.tenant_id, row.agent_id, row.user_id) == (row_id, tenant_a.id, AGENT, USER)
     assert (row.content, row.role, row.piece, row.embedding_model) == (
-        "Guten Tag 😀", "assistant", 0, model_version(),
-    )  # fmt: skip
+        "Guten Tag 😀",
+        "assistant",
+        0,
+        model_version(),
+    )
     assert list(row.embedding) == direction(0.25, -0.5)
     assert row.created_at is not None
 

@@ -67,8 +67,10 @@ def test_auto_finds_out_once_which_api_a_server_speaks(
     llm_server.answers = [Answer({"content": "one"}), Answer({"content": "two"})]
     assert [ask(llm_server, pauses, api="auto") for _ in range(2)] == ["one", "two"]
     assert [request.path for request in llm_server.requests] == [
-        "/complete", "/v1/chat/completions", "/v1/chat/completions",
-    ]  # fmt: skip
+        "/complete",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+    ]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])

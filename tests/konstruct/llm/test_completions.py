@@ -47,8 +47,10 @@ def test_complete_endpoint_gets_the_tier_and_the_model_if_set() -> None:
         "messages": messages,
     }
     assert POOL.payload(CompletionRequest(messages, model="m", tier="fast")) == {
-        "model": "m", "model_tier": "fast", "messages": messages,
-    }  # fmt: skip
+        "model": "m",
+        "model_tier": "fast",
+        "messages": messages,
+    }
 
 
 @pytest.mark.parametrize("endpoint", [POOL, OPENAI])

@@ -61,8 +61,11 @@ def test_results_are_ordered_by_similarity(store: VectorStore) -> None:
 
     hits = store.search([1, 0, 0])
     assert [(hit.id, round(hit.similarity, 6)) for hit in hits] == [
-        ("same direction", 1.0), ("half way", 0.707107), ("orthogonal", 0.0), ("opposite", -1.0),
-    ]  # fmt: skip
+        ("same direction", 1.0),
+        ("half way", 0.707107),
+        ("orthogonal", 0.0),
+        ("opposite", -1.0),
+    ]
     assert store.search([1, 0, 0], 2) == hits[:2]
     assert store.search([1, 0, 0], min_similarity=0.5) == hits[:2]
     assert store.search([1, 0, 0], min_similarity=-1) == hits
@@ -94,8 +97,11 @@ def test_vectors_of_models_are_separate(store: VectorStore) -> None:
 
     assert store.model_versions() == {"m@1": 1, "m@2": 2}
     assert [store.count(), store.count("m@1"), store.count("m@2"), store.count("m@3")] == [
-        3, 1, 2, 0,
-    ]  # fmt: skip
+        3,
+        1,
+        2,
+        0,
+    ]
     assert [hit.id for hit in store.search([1, 0, 0], model_version="m@1")] == ["old"]
     assert [hit.id for hit in store.search([1, 0, 0], model_version="m@2")] == ["new too", "new"]
     assert store.search([1, 0, 0], model_version="m@3") == []

@@ -75,11 +75,16 @@ def test_prompt_contains_no_facts_of_other_users(tenant_a: Tenant) -> None:
     assert owners_of_facts() == {"everybody.", "this agent.", "another agent."}
     assert owners_of_facts(agent_id=AGENT) == {"everybody.", "this agent."}
     assert owners_of_facts(user_id=USER) == {
-        "everybody.", "this agent.", "another agent.", "this user.",
-    }  # fmt: skip
+        "everybody.",
+        "this agent.",
+        "another agent.",
+        "this user.",
+    }
     assert owners_of_facts(agent_id=AGENT, user_id=USER) == {
-        "everybody.", "this agent.", "this user.",
-    }  # fmt: skip
+        "everybody.",
+        "this agent.",
+        "this user.",
+    }
 
 
 def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:

@@ -42,8 +42,11 @@ def test_message_is_stored_verbatim_with_an_embedding_job(tenant_a):
     assert (row.id, row.number, row.tenant_id) == (message.id, message.number, tenant_a.id)
     assert {name: getattr(row, name) for name in VALUES} == VALUES
     assert (row.name, row.idempotency_key, row.external_id, row.in_reply_to_id) == (
-        "Ann", None, None, None,
-    )  # fmt: skip
+        "Ann",
+        None,
+        None,
+        None,
+    )
     assert before - timedelta(minutes=1) < row.created_at < timezone.now() + timedelta(minutes=1)
     assert (pending.message_id, job.key) == (row.id, row.id)
     assert (job.attempts, job.last_error) == (0, "")

@@ -329,8 +329,10 @@ def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
     found = roll_back(UUID(second.id), author=CURATOR)
 
     assert {name: len(facts) for name, facts in found.items()} == {
-        "removed": 2, "restored": 1, "kept": 0,
-    }  # fmt: skip
+        "removed": 2,
+        "restored": 1,
+        "kept": 0,
+    }
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert events(rome)[-1] == ("restore", "person")
     assert not FactEvidence.objects.filter(run_id=second.id).exists()
@@ -379,7 +381,9 @@ def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
     found = roll_back(UUID(second.id), author=CURATOR)
 
     assert {name: len(facts) for name, facts in found.items()} == {
-        "removed": 0, "restored": 0, "kept": 2,
-    }  # fmt: skip
+        "removed": 0,
+        "restored": 0,
+        "kept": 2,
+    }
     assert FactEvidence.objects.filter(memory_id=rome.memory_id).count() == 1
     assert sorted(contents_as_of(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]

@@ -41,8 +41,10 @@ def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
         }
         scope = Scope.objects.get()
         assert (scope.id, scope.agent_id, scope.user_id) == (
-            scope_number(AGENT, "ann"), AGENT, "ann",
-        )  # fmt: skip
+            scope_number(AGENT, "ann"),
+            AGENT,
+            "ann",
+        )
         indexed = IndexedMessage.objects.get()
         assert (indexed.message_id, indexed.scope_id) == (message.id, scope.id)
         assert indexed.subject == lexical.lexeme_hash("ann")

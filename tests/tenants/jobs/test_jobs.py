@@ -205,8 +205,10 @@ def test_failure_is_retried_later(
         assert not notes.record_failure(key, error)
     failed = entry_of(tenant_a)
     assert (failed.attempts, failed.begun_at, failed.sweep_at) == (
-        attempts + 1, None, failed.due_at,
-    )  # fmt: skip
+        attempts + 1,
+        None,
+        failed.due_at,
+    )
     assert abs(failed.due_at - failed.created_at - pause * SECOND) < SECOND
     assert claimed(notes) == []
 

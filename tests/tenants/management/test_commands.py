@@ -211,8 +211,11 @@ def test_an_admin_belongs_to_one_tenant(tenant_a: Tenant, tenant_b: Tenant) -> N
     with tenant_scope(tenant_a.id):
         ada = User.objects.get()
         assert (ada.username, ada.email, ada.is_staff, ada.is_superuser) == (
-            "ada", "ada@example.org", True, True,
-        )  # fmt: skip
+            "ada",
+            "ada@example.org",
+            True,
+            True,
+        )
         assert ada.check_password("correct horse battery")
     with tenant_scope(tenant_b.id):
         assert not User.objects.exists()

@@ -96,8 +96,10 @@ def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Ten
     out, err, failure = migrate(plan=True)
     assert "2 tenants  up to date" in out
     assert sorted(line.split()[1] for line in out if line.startswith("[")) == [
-        "one", "three", "two",
-    ]  # fmt: skip
+        "one",
+        "three",
+        "two",
+    ]
     assert out.count("isolation.0001_initial") == 3
     assert (err, failure, lacking()) == ([], None, {"one", "two", "three"})
 

@@ -79,8 +79,11 @@ def test_reply_shows_its_sources(program_a: Program, admin: Client) -> None:
     sources = answer.context["why"]
     assert sources["query"] == "Where does my sister live?"
     assert [section["name"] for section in sources["sections"]] == [
-        "system", "memory", "session", "task",
-    ]  # fmt: skip
+        "system",
+        "memory",
+        "session",
+        "task",
+    ]
     assert sources["tokens"] == sum(section["tokens"] for section in sources["sections"])
     assert "The prompt, as it was sent" in answer.text
     assert f"{sources['tokens']} of {sources['budget']} tokens" in answer.text

@@ -167,8 +167,10 @@ def test_message_and_sentence_are_excluded_and_included_manually(
         exclusion = RecallExclusion.objects.get()
         event = AccessEvent.objects.filter(action="create", subject="recall exclusions").get()
     assert (exclusion.message_id, exclusion.start, exclusion.reason) == (
-        message.pk, None, "A joke.",
-    )  # fmt: skip
+        message.pk,
+        None,
+        "A joke.",
+    )
     assert (user_of(event), event.subject_id) == ("maria", str(message.pk))
     assert "A joke." in client.get(address).text
     for words in ("0-3", "0-99999", "x", "", "-1-2", "5-2"):

@@ -64,8 +64,10 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
     assert address in client.get("/admin/audit/erasurerequest/?q=maria").text
     page = client.get(address)
     assert page.context["kinds"] == [
-        ("access log", 0, 3), ("messages", 12, 0), ("records of the framework", 2, 0),
-    ]  # fmt: skip
+        ("access log", 0, 3),
+        ("messages", 12, 0),
+        ("records of the framework", 2, 0),
+    ]
     article = page.text.split("<article", 1)[1].split("</article>", 1)[0]
     for hidden in ("memory_message", "accessevent", "maria", "<script>"):
         assert hidden not in article

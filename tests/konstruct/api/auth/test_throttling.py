@@ -17,8 +17,10 @@ def _small_buckets(settings: Any) -> None:
 def test_responses_contain_the_remaining_requests(program_a: Program) -> None:
     response = program_a.send()
     assert [response.headers[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")] == [
-        "2", "1", "1000",
-    ]  # fmt: skip
+        "2",
+        "1",
+        "1000",
+    ]
 
 
 def test_too_many_messages_are_refused_and_not_stored(program_a: Program) -> None:

@@ -29,8 +29,10 @@ def test_failed_read_is_not_recorded_as_a_read(
     assert seed.program.get(f"{V1}facts/{seed.fact}/").status_code == 500
     (event,) = access_events(seed.program.tenant)[before:]
     assert (event.action, event.detail["attempted"], event.detail["status"]) == (
-        "refuse", "view", 500,
-    )  # fmt: skip
+        "refuse",
+        "view",
+        500,
+    )
 
 
 def test_refused_change_is_rolled_back_and_its_record_is_kept(seed: SeedData) -> None:

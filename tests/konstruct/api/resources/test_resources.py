@@ -34,8 +34,10 @@ def moment(value: Any) -> str:
 def test_conversations_are_ordered_by_their_last_message(seed: SeedData) -> None:
     rows = results(seed.program, CONVERSATIONS)
     assert [(row["agent"], row["user_id"], row["thread_id"]) for row in rows] == [
-        ("bo", "maria", "t2"), ("ada", "maria", "t1"), ("ada", "theo", "old/thread?"),
-    ]  # fmt: skip
+        ("bo", "maria", "t2"),
+        ("ada", "maria", "t1"),
+        ("ada", "theo", "old/thread?"),
+    ]
     assert rows[1] == {
         "url": f"http://localhost{TRANSCRIPT}?agent={seed.program.agent.id}&user_id=maria"
         "&thread_id=t1",
@@ -52,8 +54,10 @@ def test_conversations_are_ordered_by_their_last_message(seed: SeedData) -> None
         "last_content": "Tea.",
     }
     assert (rows[2]["messages"], rows[2]["first_at"], rows[2]["last_at"]) == (
-        4, "2025-03-14T09:00:00Z", "2025-03-14T09:01:00Z",
-    )  # fmt: skip
+        4,
+        "2025-03-14T09:00:00Z",
+        "2025-03-14T09:01:00Z",
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,8 +150,10 @@ def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:
     for q in ("lucja", "NOWAK łuc", "u-17", "U024", "lu"):
         (row,) = results(seed.program, f"{USERS}?{urlencode({'q': q})}")
         assert (row["user_id"], row["name"], row["names"]) == (
-            "u-17", "Łucja Nowak", ["Łucja Nowak"],
-        )  # fmt: skip
+            "u-17",
+            "Łucja Nowak",
+            ["Łucja Nowak"],
+        )
     assert results(seed.program, f"{USERS}?q=lucja&agent=bo") == []
     assert results(seed.program, f"{USERS}?q=nobody") == []
 
@@ -156,11 +162,17 @@ def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
     (row,) = results(seed.program, f"{EVENTS}?message_id={seed.sent['id']}")
     assert results(seed.program, f"{EVENTS}?message_id={seed.reply.id}") == [row]
     assert (row["agent"], row["user_id"], row["message_id"], row["reply_id"]) == (
-        "ada", "maria", seed.sent["id"], str(seed.reply.id),
-    )  # fmt: skip
+        "ada",
+        "maria",
+        seed.sent["id"],
+        str(seed.reply.id),
+    )
     assert (row["query"], row["hit_count"], row["cut_count"], row["injected_count"]) == (
-        seed.sent["content"], 1, 0, 1,
-    )  # fmt: skip
+        seed.sent["content"],
+        1,
+        0,
+        1,
+    )
     full = seed.program.get(row["url"]).json()
     (hit,) = full["hits"]
     content = seed.sent["content"]
@@ -184,8 +196,11 @@ def test_recall_events_are_filtered(seed: SeedData) -> None:
         return len(results(seed.program, f"{EVENTS}?{query}"))
 
     assert [count("agent=ada"), count("agent=bo"), count("user_id=maria"), count("user_id=x")] == [
-        3, 0, 1, 0,
-    ]  # fmt: skip
+        3,
+        0,
+        1,
+        0,
+    ]
     assert [count("abstained=false"), count("abstained=true")] == [3, 0]
     assert [count("since=2026-01-01T00:00:00Z"), count("until=2026-01-01T00:00:00Z")] == [3, 0]
     assert seed.program.get(f"{EVENTS}{seed.sent['id']}/").status_code == 404
@@ -194,8 +209,10 @@ def test_recall_events_are_filtered(seed: SeedData) -> None:
 def test_window_contains_the_turns_of_the_prompt(seed: SeedData) -> None:
     window = seed.program.get(f"{WINDOWS}?agent=ada&user_id=maria").json()
     assert (window["agent"], window["agent_id"], window["user_id"]) == (
-        "ada", str(seed.program.agent.id), "maria",
-    )  # fmt: skip
+        "ada",
+        str(seed.program.agent.id),
+        "maria",
+    )
     assert [(turn["role"], turn["content"], turn["name"]) for turn in window["turns"]] == [
         ("user", "What do I drink?", "Maria"),
         ("assistant", "Tea.", ""),

@@ -154,8 +154,12 @@ def test_the_placeholder_fills_while_the_reply_is_written(
     answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [
-        PLACEHOLDER.text, "At …", "At _last_, …", "At _last_, done. …", "At _last_, done.",
-    ]  # fmt: skip
+        PLACEHOLDER.text,
+        "At …",
+        "At _last_, …",
+        "At _last_, done. …",
+        "At _last_, done.",
+    ]
 
 
 def test_placeholder_updates_keep_to_the_rate_of_slack_and_end_with_the_reply(

@@ -38,8 +38,10 @@ def test_events_are_read_from_a_place_on(program_a: Program) -> None:
     assert first["has_more"]
     rest = program_a.get(f"{EVENTS}?after={first['after']}").json()
     assert [event["type"] for event in rest["events"]] == [
-        "escalation.waiting", "message.answered", "escalation.waiting",
-    ]  # fmt: skip
+        "escalation.waiting",
+        "message.answered",
+        "escalation.waiting",
+    ]
     assert not rest["has_more"]
     assert {event["data"]["user_id"] for event in rest["events"]} == {"maria"}
     end = program_a.get(f"{EVENTS}?after={rest['after']}").json()

@@ -45,8 +45,10 @@ def test_history_is_written_in_its_own_order_and_waits_for_embeddings(program_a:
     assert response.status_code == 200
     assert (document["created"], document["exists"], document["invalid"]) == (3, 0, 0)
     assert [message["external_id"] for message in document["results"]] == [
-        "crm-2", "crm-1", "crm-3",
-    ]  # fmt: skip
+        "crm-2",
+        "crm-1",
+        "crm-3",
+    ]
     assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
     with tenant_scope(program_a.tenant.id):
         first = Message.objects.order_by("number").first()
@@ -64,8 +66,11 @@ def test_repeated_import_stores_no_duplicates(program_a: Program) -> None:
         IMPORT, {"messages": [line(1, content="Changed."), line(2), line(3), line(3)]}
     ).json()
     assert [message["status"] for message in again["results"]] == [
-        "exists", "exists", "created", "exists",
-    ]  # fmt: skip
+        "exists",
+        "exists",
+        "created",
+        "exists",
+    ]
     assert [message["message_id"] for message in again["results"][:2]] == [
         message["message_id"] for message in first["results"]
     ]

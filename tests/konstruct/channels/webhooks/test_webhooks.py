@@ -91,8 +91,12 @@ def test_events_of_a_conversation_arrive_signed_and_without_content(
         assert headers["webhook-id"] == request.body["id"]
         assert request.body["data"]["user_id"] == "maria"
         assert request.body["data"].keys() <= {
-            "id", "agent_id", "user_id", "thread_id", "message_id",
-        }  # fmt: skip
+            "id",
+            "agent_id",
+            "user_id",
+            "thread_id",
+            "message_id",
+        }
     answered = next(r.body for r in receiver.requests if r.body["type"] == "escalation.answered")
     assert answered["data"]["message_id"] == str(answer.pk)
     assert answered["data"]["id"] == str(escalation.pk)

@@ -90,8 +90,10 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     assert fact in text_of(deleted)
     event = last_event(program_a)
     assert (event.action, event.detail["attempted"], event.detail["status"]) == (
-        "refuse", "view", 404,
-    )  # fmt: skip
+        "refuse",
+        "view",
+        404,
+    )
 
 
 def test_facts_are_paged(program_a: Program) -> None:

@@ -344,8 +344,11 @@ def test_every_request_is_in_the_access_log(chat: Chat) -> None:
     with tenant_scope(chat.program.tenant.id):
         events = AccessEvent.objects.values_list("action", "subject")
         assert sorted(events) == [
-            ("list", "agents"), ("refuse", "message"), ("send", "message"), ("view", "message"),
-        ]  # fmt: skip
+            ("list", "agents"),
+            ("refuse", "message"),
+            ("send", "message"),
+            ("view", "message"),
+        ]
         assert Message.objects.filter(channel="openai", role="user").count() == 1
 
 

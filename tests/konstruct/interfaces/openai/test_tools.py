@@ -132,8 +132,10 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
     choice = {"message": {"role": "assistant", "tool_calls": [call]}}
     rest = events_of(client.post(QUESTION, *results(choice, "22"), stream=True))
     assert [chunk["choices"][0]["delta"].get("content") for chunk in rest] == [
-        "", "It is sunny.", None,
-    ]  # fmt: skip
+        "",
+        "It is sunny.",
+        None,
+    ]
     assert rest[0]["id"] == f"{events[0]['id']}-1"
 
 

@@ -131,8 +131,10 @@ def test_two_homes_run_side_by_side(
 
 def test_tool_runs_as_the_superuser_for_backups(home: Path) -> None:
     assert embedded_command("tool", "psql", "-XAtc", "SELECT current_user, current_database()") == (
-        0, "postgres|konstruct\n", "",
-    )  # fmt: skip
+        0,
+        "postgres|konstruct\n",
+        "",
+    )
     embedded.ensure_postgres()
     sql("CREATE TABLE IF NOT EXISTS forced (n int)")
     sql("ALTER TABLE forced ENABLE ROW LEVEL SECURITY")

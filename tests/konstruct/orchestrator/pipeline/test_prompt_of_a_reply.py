@@ -79,8 +79,10 @@ def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
         REMEMBER(program.tenant.id, f"The beagle is called Rex by {name}.", **scope)
     hit = remembered(ask("What is the beagle called?"))
     assert {line.removeprefix("- Fact: The beagle is called Rex by ") for line in hit} == {
-        "everybody.", "this agent.", "this user.",
-    }  # fmt: skip
+        "everybody.",
+        "this agent.",
+        "this user.",
+    }
 
 
 # --- The budget ---------------------------------------------------------------------------------
@@ -206,6 +208,9 @@ def test_truncated_text_is_marked(
     embedding_outbox.drain(program.tenant.id)
     sections = {section["name"]: section for section in last_event().prompt["sections"]}
     assert {name: section["truncated"] for name, section in sections.items()} == {
-        "system": True, "memory": False, "session": False, "task": True,
-    }  # fmt: skip
+        "system": True,
+        "memory": False,
+        "session": False,
+        "task": True,
+    }
     assert tokens.TRUNCATION_MARK in sections["task"]["messages"][0]["content"]

@@ -140,8 +140,10 @@ def test_erased_message_leaves_no_data(
         event = AccessEvent.objects.filter(action=Action.ERASE).first()
         assert event is not None
         assert (event.actor, event.subject, event.subject_id) == (
-            "eraser", "message", str(target.pk),
-        )  # fmt: skip
+            "eraser",
+            "message",
+            str(target.pk),
+        )
     assert verify(tenant_a.id, "a").findings == []
 
 

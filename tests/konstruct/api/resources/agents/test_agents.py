@@ -163,8 +163,10 @@ def test_agents_are_listed_and_filtered(program_a: Program) -> None:
         return [row["name"] for row in program_a.get(f"{AGENTS}?{query}").json()["results"]]
 
     assert (names(""), names("is_active=true"), names("is_active=false")) == (
-        ["ada", "bo"], ["ada"], ["bo"],
-    )  # fmt: skip
+        ["ada", "bo"],
+        ["ada"],
+        ["bo"],
+    )
 
 
 def test_fields_that_contradict_each_other_are_understood_and_not_done(program_a: Program) -> None:

@@ -63,8 +63,11 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
     usage = context["token_usage"]
     assert usage["total"] == sum(usage[name] for name in ("system", "session", "memory", "task"))
     assert [turn["role"] for turn in context["prompt"]] == [
-        "system", "system", *["user", "assistant"] * 10, "user",
-    ]  # fmt: skip
+        "system",
+        "system",
+        *["user", "assistant"] * 10,
+        "user",
+    ]
     assert context["prompt"][1]["content"].startswith("Relevant context from past conversations:\n")
     assert context["prompt"][1]["content"].endswith(context["context"])
     assert context["prompt"][-1] == {"role": "user", "content": "What am I allergic to?"}

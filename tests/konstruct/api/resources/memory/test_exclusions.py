@@ -33,8 +33,10 @@ def test_message_is_excluded_listed_and_included(program_a: Program, exclusions_
     assert excluded.status_code == 200
     document = excluded.json()
     assert (document["start"], document["reason"], document["author_kind"]) == (
-        None, "A joke.", "program",
-    )  # fmt: skip
+        None,
+        "A joke.",
+        "program",
+    )
     assert contents_found(program_a, "Where do I live?") == []
     # A repeated request returns the same exclusion.
     assert program_a.post(exclusions_url, {"reason": "Other."}).json() == document

@@ -85,8 +85,11 @@ def test_session_is_returned_with_its_newest_messages(program_a: Program) -> Non
     session = program_a.get(path_of("thread")).json()
     assert (session["thread_id"], session["checkpoints"]) == ("thread", 3)
     assert [(message["role"], message["content"]) for message in session["messages"]] == [
-        ("user", "Look it up"), ("assistant", ""), ("tool", "found"), ("assistant", "It is a cat."),
-    ]  # fmt: skip
+        ("user", "Look it up"),
+        ("assistant", ""),
+        ("tool", "found"),
+        ("assistant", "It is a cat."),
+    ]
     assert session["messages"][0]["name"] == "Maria"
     assert session["messages"][2]["tool_call_id"] == "call-1"
     assert session["messages"][3] == {"role": "assistant", "content": "It is a cat.", "id": "m4"}

@@ -124,8 +124,10 @@ def test_a_person_is_exported_with_all_ids(
     assert (person["chosen_name"], person["metadata"]) == ("Kenji", {"plan": "gold"})
     event = access_events(program_a.tenant)[-1]
     assert (event.action, event.subject, users_shown(event)) == (
-        "export", "person", ["U1", "maria"],
-    )  # fmt: skip
+        "export",
+        "person",
+        ["U1", "maria"],
+    )
 
     eraser = program_a.with_key(scopes=[KeyScope.ERASE])
     assert eraser.get(address("maria", "export/")).status_code == 200

@@ -184,8 +184,10 @@ def test_agent_key_reads_facts_of_the_agent_and_changes_its_own(
     assert sorted(found(adas, "tea")) == ["Everybody knows of tea.", "Maria likes tea."]
     assert found(adas, "tea", shared_only=True) == ["Everybody knows of tea."]
     assert [adas.get(path_of(fact)).status_code for fact in (shared, own, others)] == [
-        200, 200, 404,
-    ]  # fmt: skip
+        200,
+        200,
+        404,
+    ]
     for fact in (shared, others):
         assert change(adas, fact, content="Stolen.").status_code == 404
         assert adas.request("DELETE", path_of(fact)).status_code == 404
