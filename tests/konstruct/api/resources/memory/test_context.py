@@ -15,7 +15,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import keep
 from tests.konstruct.api.resources.memory.test_memories import remember
-from tests.konstruct.api.resources.memory.test_sessions import converse
+from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 
 COMPILE = "/api/v1/context/compile/"
@@ -125,7 +125,7 @@ def test_no_prompt_is_over_its_budget(program_a: Program) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_graphs_thread_is_the_session(program_a: Program, program_b: Program) -> None:
-    converse(program_a, "thread", HumanMessage("From the graph"), AIMessage("Yes."))
+    talk(program_a, "thread", HumanMessage("From the graph"), AIMessage("Yes."))
     append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "From the window")
     assert texts_of(compiled(program_a, thread_id="thread")) == ["From the graph", "Yes."]
     assert texts_of(compiled(program_a, thread_id="unknown")) == ["From the window"]
