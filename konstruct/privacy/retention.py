@@ -5,7 +5,6 @@ Facts expire by their own dates (`expires_at`). Sessions of graphs stay until th
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -54,25 +53,19 @@ SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE r
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedRows:
-    """The numbers of removed rows of one agent's conversations."""
+def apply_rules() -> dict[UUID, int]:
+    """Apply the rules of the current tenant, after due changes have taken effect.
 
-    agent_id: UUID
-    days: int
-    messages: int
-    users: int
-
-
-def apply_rules() -> list[RemovedRows]:
-    """Apply the rules of the current tenant, after due changes have taken effect."""
+    Returns:
+        The numbers of removed messages by agent.
+    """
     now = timezone.now()
     apply_due_changes(now, by=RETENTION_ACTOR)
-    return [
-        removed
+    removed = {
+        agent_id: _remove_before(agent_id, days, now - timedelta(days=days))
         for agent_id, days in _days_by_agent().items()
-        if (removed := _remove_before(agent_id, days, now - timedelta(days=days))).messages
-    ]
+    }
+    return {agent_id: number for agent_id, number in removed.items() if number}
 
 
 def _days_by_agent() -> dict[UUID, int]:
@@ -84,7 +77,7 @@ def _days_by_agent() -> dict[UUID, int]:
     return {**dict.fromkeys(agents, rules[None]), **of_one}
 
 
-def _remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
+def _remove_before(agent_id: UUID, days: int, before: datetime) -> int:
     if fetch_row(_OLD_MESSAGES, _values(agent_id, before, _BEFORE_FIRST, limit=1)) is not None:
         # Before the rows are removed: if the journal cannot be written, they stay.
         journal.append(
@@ -93,8 +86,11 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
     return remove_before(agent_id, days, before)
 
 
-def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
-    """Remove the conversations of an agent before a time, without writing the journal."""
+def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
+    """Remove the conversations of an agent before a time, without writing the journal.
+
+    Returns the number of removed messages.
+    """
     messages, users = 0, set[str]()
     for batch in _batches(agent_id, days, before):
         messages += len(batch)
@@ -111,7 +107,7 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
                 execute(
                     f"DELETE FROM {table} AS kept WHERE {of_agent} AND {data.retention}", values
                 )
-    return RemovedRows(agent_id, days, messages, len(users))
+    return messages
 
 
 def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:

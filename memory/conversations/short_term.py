@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.window_store import Conversation, Turn, TurnPosition, Window, decode_all
+from memory.conversations.window_store import Conversation, Turn, Window, decode_all
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import WindowClear
@@ -76,10 +76,10 @@ class UserWindow(Window):
                 return self.conversation.count_current(message_ids)
         return len(message_ids)
 
-    def position_of(self, turn: Turn) -> TurnPosition | None:
-        """Return the position of the turn in the transcript; None if it is not there."""
+    def position_of(self, turn: Turn) -> tuple[bool, str]:
+        """Return the position of the turn in the transcript: see `Conversation.position_of`."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
-            return None
+            return False, ""
         with known_tenant(self.conversation.tenant_id, savepoint=False):
             return self.conversation.position_of(turn.message_id)
 
@@ -243,13 +243,9 @@ def append_turns(
             window_store.append(target.key, turns, window=size, may_create=True)
         return
     with target.in_tenant(), target.log_outage():
-        position = target.position_of(last or turns[-1])
-        if position is not None and position.is_cleared:
-            return
-        before = ""
-        if position is not None:
-            before = str(position.previous_id or window_store.NO_PREVIOUS_TURN)
-        target.append(turns, size, before)
+        is_cleared, before = target.position_of(last or turns[-1])
+        if not is_cleared:
+            target.append(turns, size, before)
 
 
 def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:

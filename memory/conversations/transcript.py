@@ -27,7 +27,6 @@ from memory.arguments import (
 from memory.conf import HANDOVER_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRACE
 from memory.conversations.short_term import refresh_window
 from memory.conversations.thread_window import append_to_thread, shared_channels
-from memory.conversations.window_store import Conversation, TurnPosition
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, MessageAttribute, Role

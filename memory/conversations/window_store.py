@@ -138,15 +138,6 @@ def decode(entry: bytes) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True)
-class TurnPosition:
-    """The position of a turn in its conversation."""
-
-    is_cleared: bool
-    previous_id: UUID | None
-    """The message that ends the turn before it."""
-
-
-@dataclass(frozen=True)
 class Conversation:
     """An agent's conversation with a user, across all threads and channels, in one tenant."""
 
@@ -190,12 +181,14 @@ class Conversation:
         values = self._values(messages=list(message_ids))
         return int(fetch_value(_COUNT_CURRENT, values))
 
-    def position_of(self, message_id: str) -> TurnPosition | None:
-        """Return the position of a message that ends a turn of this conversation; None for
-        others.
+    def position_of(self, message_id: str) -> tuple[bool, str]:
+        """Return whether a turn is cleared, and the id of the message that ends the turn before it.
+
+        The id is NO_PREVIOUS_TURN for the first turn, and "" for a message that ends no turn of
+        this conversation.
         """
         row = fetch_row(_POSITION, self._values(message=message_id))
-        return None if row is None else TurnPosition(*row)
+        return (False, "") if row is None else (row[0], str(row[1] or NO_PREVIOUS_TURN))
 
     def clear(self) -> None:
         """Record that all turns up to now are cleared."""

@@ -160,7 +160,7 @@ def load_before_fork() -> None:
     gc.disable()
     try:
         if needs_torch(model_files()):
-            import_torch()
+            import memory.embedding.torch_model  # noqa: F401  (takes seconds)
         else:
             get_embedder()
     except Exception:
@@ -295,11 +295,6 @@ def load_model(files: ModelFiles) -> TextModel:
         raise EmbeddingModelError(
             f"the embedding model in {files.path} cannot be loaded: {error}"
         ) from error
-
-
-def import_torch() -> None:
-    """Import the packages of a torch model, which takes seconds."""
-    import memory.embedding.torch_model  # noqa: F401
 
 
 def _graph(files: ModelFiles) -> Path:

@@ -62,20 +62,16 @@ def receive_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
         The JSON of the response, which may be empty; None if the request is not about an answer.
     """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
-        return _receive(payload)
-
-
-def _receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
-    if payload.get("type") == "block_actions":
-        actions = payload.get("actions")
-        action = actions[0] if isinstance(actions, list) and actions else None
-        if isinstance(action, Mapping) and action.get("action_id") == ANSWER:
-            _open_form(payload, action.get("value"))
-            return {}
-    view = payload.get("view")
-    if payload.get("type") != "view_submission" or not isinstance(view, Mapping):
-        return None
-    return _answer(payload, view) if view.get("callback_id") == ANSWER else None
+        if payload.get("type") == "block_actions":
+            actions = payload.get("actions")
+            action = actions[0] if isinstance(actions, list) and actions else None
+            if isinstance(action, Mapping) and action.get("action_id") == ANSWER:
+                _open_form(payload, action.get("value"))
+                return {}
+        view = payload.get("view")
+        if payload.get("type") != "view_submission" or not isinstance(view, Mapping):
+            return None
+        return _answer(payload, view) if view.get("callback_id") == ANSWER else None
 
 
 def _open_form(payload: Mapping[str, Any], value: object) -> None:

@@ -281,11 +281,7 @@ def _as_known(accepted: AcceptedCandidate) -> KnownFact:
     return KnownFact(
         label=candidate.id,
         id=None,
-        subject=candidate.subject,
-        slot=candidate.slot,
-        is_multi_valued=candidate.is_multi_valued,
-        value=candidate.value,
-        fact=candidate.fact,
+        **candidate.model_dump(include={"subject", "slot", "is_multi_valued", "value", "fact"}),
         valid_from=accepted.valid_from or accepted.span.source.created_at,
     )
 

@@ -17,7 +17,7 @@ from memory.conversations.short_term import (
     clear_window,
     get_recent_messages,
 )
-from memory.conversations.transcript import Conversation
+from memory.conversations.window_store import Conversation
 from memory.models import WindowClear
 from tenants import transaction
 from tenants.context import tenant_scope

@@ -87,7 +87,7 @@ def test_name_is_deleted_with_messages_past_retention(
     import_turns(tenant_a.id, old)
     assert ("maria", "Marie") in kept(tenant_a)
     RetentionRule.objects.create(days=30)
-    assert [removed.messages for removed in apply_rules()] == [2]
+    assert [*apply_rules().values()] == [2]
     assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria"), ("maria", "Mariella")]
 
 
