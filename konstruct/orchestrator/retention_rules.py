@@ -6,7 +6,6 @@ process applies rules (konstruct.privacy.retention).
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.apps import apps
 from django.utils import timezone
@@ -62,20 +61,15 @@ class Preview:
         return self.messages > MAX_PREVIEWED
 
 
-def current_days(agent_id: UUID | None) -> int:
-    """Return the current days of an agent, or of all agents without their own rule."""
-    rules = dict(RetentionRule.objects.values_list("agent_id", "days"))
-    return rules.get(agent_id, rules.get(None, MAX_DAYS))
-
-
 def set_days(rule: RetentionRule, days: int) -> None:
     """Save a new or existing rule with a number of days.
 
     Fewer days take effect after `CHANGE_DELAY`.
     """
     with transaction.atomic():
-        list(RetentionRule.objects.select_for_update())
-        current = current_days(rule.agent_id)
+        rules = {other.agent_id: other.days for other in RetentionRule.objects.select_for_update()}
+        # The days of the agent, or of all agents without their own rule.
+        current = rules.get(rule.agent_id, rules.get(None, MAX_DAYS))
         if days >= current:
             rule.days, rule.next_days, rule.effective_at = days, None, None
         else:

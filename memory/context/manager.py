@@ -351,7 +351,6 @@ def empty_recall(query: str) -> RecallResult:
         abstained=True,
         embedding_model=model_version(),
         milliseconds=0.0,
-        embedding_milliseconds=0.0,
     )
 
 

@@ -117,11 +117,8 @@ class PromptParts:
         searched, lowest = self.memories[self.always_count :], reranking.min_score
         scored = sorted(zip(searched, reranking.scores, strict=False), key=lambda pair: -pair[1])
         kept = [item for item, score in scored if lowest is None or score >= lowest]
-        memories = [
-            *self.memories[: self.always_count],
-            *kept,
-            *searched[len(reranking.scores) :],
-        ]
+        always, unscored = self.memories[: self.always_count], searched[len(reranking.scores) :]
+        memories = [*always, *kept, *unscored]
         return replace(self, memories=memories, reranking=reranking, reranked=tuple(scored))
 
     @property
@@ -190,15 +187,7 @@ class Prompt:
         included_facts = _facts_of(included)
         refused = self.gathered.refused
         refused_facts = _facts_of(refused)
-        hits, cut = _split_hits(
-            self.gathered.recalled,
-            {memory.message_id for memory in included},
-            {message_id for fact in included_facts for message_id in fact.message_ids},
-            {
-                *(memory.message_id for memory in refused),
-                *(message_id for fact in refused_facts for message_id in fact.message_ids),
-            },
-        )
+        hits, cut = _split_hits(self.gathered.recalled, included, refused)
         return {
             **replace(self.gathered.recalled, hits=hits, cut=cut).trace(self.fitted.memories),
             "facts": [
@@ -296,21 +285,26 @@ def _facts_of(memories: Iterable[PromptItem]) -> list[PromptFact]:
     return [memory.fact for memory in memories if memory.fact is not None]
 
 
+def _message_ids(memories: Iterable[PromptItem]) -> set[UUID | None]:
+    """Return the messages of memories, and those of the evidence of facts among them."""
+    of_facts = (pk for fact in _facts_of(memories) for pk in fact.message_ids)
+    return {*of_facts, *(memory.message_id for memory in memories)}
+
+
 def _split_hits(
-    recalled: RecallResult,
-    included_ids: set[UUID | None],
-    replaced: set[UUID],
-    refused: set[UUID | None],
+    recalled: RecallResult, included: Sequence[PromptItem], refused: Sequence[PromptItem]
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
     """Return the hits in the prompt, and the others: those that a fact of the prompt replaces,
     those that a reranker refuses, and those over the budget.
     """
+    included_ids = {memory.message_id for memory in included}
+    given, refused_ids = _message_ids(included), _message_ids(refused)
     over = (
         Cut(
             hit.message_id,
             "given as a fact"
-            if hit.message_id in replaced
-            else _reason(is_refused=hit.message_id in refused),
+            if hit.message_id in given
+            else _reason(is_refused=hit.message_id in refused_ids),
             hit.score,
             hit.probability,
             hit.gate_value,

@@ -1,6 +1,5 @@
 """Recall: finds memories of an agent for a question, with scores, a gate, and the reasons."""
 
-from memory.recall.evidence import Exclusion
 from memory.recall.service import (
     MAX_CUT,
     AdjacentTurn,

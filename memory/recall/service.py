@@ -178,8 +178,6 @@ class RecallResult:
     embedding_model: str
     milliseconds: float
     """Duration without the embedding of the query."""
-    embedding_milliseconds: float
-    """Duration of the embedding of the query; 0 if its vector was given."""
     facts: tuple[FactHit, ...] = ()
     """The facts that replace hits, each once."""
     unknown_languages: tuple[str, ...] = ()
@@ -307,7 +305,6 @@ def recall(
         embedding_model=model,
         unknown_languages=tuple(sorted(question.languages - known_languages())),
         milliseconds=1000 * (time.perf_counter() - embedded),
-        embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
         facts=facts,
     )
 
