@@ -133,6 +133,7 @@ def test_tables_of_an_older_langgraph_name_the_remedy(tenant_a: Tenant) -> None:
 COUNT = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'konstruct_app' AND datname = %s"
 
 
+@pytest.mark.of_a_session
 def test_many_threads_of_a_run_open_few_connections_and_close_them(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
