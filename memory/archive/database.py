@@ -224,11 +224,6 @@ class Database(AbstractContextManager["Any"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def schema_version(self) -> int:
-        """The number of migrations that the file has."""
-        return int(self.rows("PRAGMA user_version")[0][0])
-
 
 @contextmanager
 def write_transaction(connection: apsw.Connection) -> Iterator[apsw.Connection]:

@@ -7,7 +7,7 @@ that a user's cleared window covers.
 
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from uuid import UUID
 
@@ -48,15 +48,8 @@ class ThreadTurn(Turn):
     @classmethod
     def of(cls, message: Message) -> Self:
         """Return the turn of a message of the transcript."""
-        return cls(
-            role=message.role,
-            content=message.content,
-            message_id=str(message.pk),
-            name=message.name,
-            at=message.created_at.isoformat(),
-            user_id=message.user_id,
-            answered_by=str(message.answered_by_id or ""),
-        )
+        answered_by = str(message.answered_by_id or "")
+        return replace(super().of(message), user_id=message.user_id, answered_by=answered_by)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as a dict."""

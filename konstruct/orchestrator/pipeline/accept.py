@@ -79,13 +79,8 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
                 raise
         message, created = record_message(
             tenant_id=tenant_id,
-            agent_id=incoming.agent_id,
-            user_id=incoming.user_id,
-            thread_id=incoming.thread_id,
-            channel=incoming.channel,
+            **{name: getattr(incoming, name) for name in _CONTENT_FIELDS},
             role=Role.USER,
-            content=incoming.content,
-            name=incoming.name,
             idempotency_key=key,
             created_at=incoming.created_at,
             metadata=incoming.metadata,

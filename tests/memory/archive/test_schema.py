@@ -48,7 +48,9 @@ def filled(tmp_path: Path) -> Path:
 
 def test_a_new_file_has_the_latest_version(tmp_path: Path) -> None:
     with SQLiteManager(tmp_path / "new.db") as file:
-        assert file.schema_version == len(archive_database.MIGRATIONS) == 1
+        assert (
+            archive_database.version_of(file.db, file.path) == len(archive_database.MIGRATIONS) == 1
+        )
         assert file.rows("PRAGMA application_id") == [(0x4B6E7374,)]
         assert file.rows("PRAGMA journal_mode") == [("wal",)]
         assert file.rows("PRAGMA page_size") == [(16384,)]
@@ -71,7 +73,7 @@ def test_file_of_an_earlier_version_is_migrated_with_its_rows(
 
     monkeypatch.setattr(archive_database, "MIGRATIONS", archive_database.MIGRATIONS[:2])
     with SQLiteManager(path) as file:
-        assert file.schema_version == 2
+        assert archive_database.version_of(file.db, file.path) == 2
         assert [m.content for m in file.list_messages(conversation)] == ["When do we fly?"]
     assert "b" in tables(path)
 
@@ -120,7 +122,7 @@ def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "made by tempfile"
     path.touch()
     with SQLiteManager(path) as file:
-        assert file.schema_version == 1
+        assert archive_database.version_of(file.db, file.path) == 1
 
 
 @pytest.mark.parametrize(
