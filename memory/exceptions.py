@@ -76,3 +76,23 @@ class SlotTaken(KonstructError, ValueError):
             f"slot {slot} has one value at a time, and fact {memory_id} is active: retract it first"
         )
         self.memory_id = memory_id
+
+
+class UnknownModelTier(KonstructError, ValueError):
+    """A model tier without a token budget."""
+
+
+class NoTenant(KonstructError):
+    """A session store without a tenant was used outside of tenants."""
+
+
+class SessionTablesOutdated(KonstructError):
+    """A tenant's schema lacks LangGraph's tables, or has them in an older version."""
+
+
+class CheckpointRefused(KonstructError):
+    """A checkpoint's value has an object of a class that is not allowed."""
+
+
+class UnreadableSession(KonstructError):
+    """The messages of a thread cannot be read without its graph."""

@@ -39,8 +39,7 @@ from psycopg import Cursor, IsolationLevel
 from psycopg.rows import DictRow, dict_row
 
 from memory.arguments import text_argument
-from memory.context.exceptions import CheckpointRefused, SessionTablesOutdated
-from memory.exceptions import InvalidArgument
+from memory.exceptions import CheckpointRefused, InvalidArgument, SessionTablesOutdated
 from memory.ids import new_id_argument
 from tenants import transaction
 from tenants.audit.people import hold_people

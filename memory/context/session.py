@@ -11,7 +11,7 @@ from psycopg.errors import UndefinedTable
 from memory.arguments import count_argument, id_argument
 from memory.configuration_checks import require_configured_database
 from memory.context.chat import as_turn
-from memory.context.exceptions import NoTenant, UnreadableSession
+from memory.exceptions import NoTenant, UnreadableSession
 from tenants import context
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
 from tenants.exceptions import TenantPinned, UnknownTenant

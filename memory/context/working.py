@@ -12,8 +12,8 @@ import structlog
 
 from memory.arguments import count_argument
 from memory.context import chat, tokens
-from memory.context.exceptions import UnknownModelTier
 from memory.context.task import Task, TaskArgument
+from memory.exceptions import UnknownModelTier
 
 logger = structlog.get_logger(__name__)
 

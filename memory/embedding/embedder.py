@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 
 from memory.conf import EMBED_BATCH_PADDING, EMBED_BATCH_TOKENS, EMBEDDING_DIMENSIONS
-from memory.embedding.fitted_models import fitted_model
-from memory.embedding.model_files import ModelFiles, model_files
+from memory.embedding.model_files import ModelFiles, fitted_model, model_files
 from memory.embedding.text_model import TextModel, TokenizedText, Vectors
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 

@@ -1,11 +1,13 @@
-"""The embedding model's files and version."""
+"""The embedding model's files and version, and the constants of recall that are fitted to it."""
 
 import hashlib
 import os
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Final
 
 from memory.exceptions import EmbeddingModelError
 
@@ -15,6 +17,9 @@ PACKAGED_MODEL = "all-MiniLM-L6-v2"
 # Copies of the weights for other runtimes, which a hub would send too.
 OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.h5", "*.msgpack", "*.ot", "*.onnx"]
 WEIGHTS = ["*.safetensors", "pytorch_model*.bin"]
+# The file of the same form in the folder of another model.
+FITTED_FILE: Final = "recall.toml"
+_FITTED: Final = tomllib.loads(Path(__file__).with_name("fitted_models.toml").read_text())
 
 
 @dataclass(frozen=True)
@@ -100,3 +105,20 @@ def _digest(path: Path) -> str:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()[:12]
+
+
+def fitted_model(files: ModelFiles) -> dict[str, Any]:
+    """Return what fitted_models.toml, or the model's own file, has for a model.
+
+    Raises:
+        EmbeddingModelError: neither has it: another model's gate would let in anything or nothing.
+    """
+    path = files.path / FITTED_FILE
+    fitted = tomllib.loads(path.read_text()) if path.is_file() else _FITTED.get(files.digest)
+    if fitted is None:
+        known = ", ".join(f"{model['name']}@{digest}" for digest, model in _FITTED.items())
+        raise EmbeddingModelError(
+            f"recall is not fitted to the embedding model {files.version}: use one of {known}, or"
+            f" write {path} as docs/recall.md says (Another embedding model)"
+        )
+    return fitted

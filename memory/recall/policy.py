@@ -13,8 +13,7 @@ from operator import attrgetter, mul
 from typing import Final, Literal, NamedTuple
 
 from memory.arguments import count_argument, time_zone_argument
-from memory.embedding.fitted_models import fitted_model
-from memory.embedding.model_files import ModelFiles, model_files
+from memory.embedding.model_files import ModelFiles, fitted_model, model_files
 from memory.exceptions import InvalidArgument
 from memory.text.languages import LATIN_BY_CODE
 

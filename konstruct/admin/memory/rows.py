@@ -22,12 +22,11 @@ from konstruct.orchestrator.models import Agent
 from memory import models
 from memory.browse.people import displayed_names
 from memory.context import SessionStore
-from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.context.session import Session
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import EMBEDDINGS
 from memory.conversations.window_store import list_windows
-from memory.exceptions import InvalidArgument
+from memory.exceptions import CheckpointRefused, InvalidArgument, UnreadableSession
 from memory.indexing.embedding_jobs import retry_now
 from tenants import transaction
 from tenants.admin.sites import tenant_site

@@ -36,7 +36,7 @@ from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
 from memory import exceptions as memory
-from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from memory.exceptions import CheckpointRefused, UnreadableSession
 from tenants import exceptions, outages, serving
 from tenants.audit.people import PersonBeingErased
 from tenants.http.middleware import note_outage

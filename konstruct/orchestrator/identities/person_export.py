@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from konstruct.orchestrator.identities.erasure_requests import threads_of
 from memory.context import SessionStore
-from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.conversations.short_term import get_recent_messages
+from memory.exceptions import CheckpointRefused, UnreadableSession
 from tenants.admin.recorded_admin import UNREADABLE_FIELDS, in_batches
 from tenants.audit.changes import is_secret
 from tenants.context import required_tenant_id

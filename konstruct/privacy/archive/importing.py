@@ -23,11 +23,11 @@ from konstruct.privacy.archive.manifest import (
     open_archive,
     rows_of,
 )
-from memory.context.exceptions import CheckpointRefused
 from memory.conversations.transcript import (
     record_names,
     write_attributes as write_message_attributes,
 )
+from memory.exceptions import CheckpointRefused
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction

@@ -14,8 +14,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from memory.context import SessionStore
 from memory.context.checkpoints import StrictSerializer
-from memory.context.exceptions import NoTenant
-from memory.exceptions import InvalidArgument
+from memory.exceptions import InvalidArgument, NoTenant
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError, TenantPinned
 from tenants.models import Tenant

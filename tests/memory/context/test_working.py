@@ -7,9 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from memory.context import tokens
 from memory.context.chat import alternating_turns
-from memory.context.exceptions import UnknownModelTier
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContextCompiler
-from memory.exceptions import InvalidArgument
+from memory.exceptions import InvalidArgument, UnknownModelTier
 from tests.memory.context.working import prompt_tokens, turns
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.embedding import embedder, fitted_models, model_files
+from memory.embedding import embedder, model_files
 from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
 from memory.exceptions import EmbeddingModelError, InvalidArgument
@@ -175,7 +175,7 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
     assert embedder.needs_torch(files)
     with pytest.raises(EmbeddingModelError, match=r"recall is not fitted .* docs/recall\.md"):
         Embedder(files)
-    (tmp_path / "another" / fitted_models.FILE).write_text(ITS_CONSTANTS)
+    (tmp_path / "another" / model_files.FITTED_FILE).write_text(ITS_CONSTANTS)
     texts = ["Hello", "", "word " * 400, *(f"{'word ' * n}{n}" for n in range(40))]
     other = Embedder(files)
     assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)

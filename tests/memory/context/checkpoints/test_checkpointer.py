@@ -16,7 +16,7 @@ from langgraph.checkpoint.conformance.test_utils import generate_config, put_tes
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from memory.context.checkpoints import MAX_CONNECTIONS, TenantPostgresSaver
-from memory.context.exceptions import SessionTablesOutdated
+from memory.exceptions import SessionTablesOutdated
 from tenants import transaction
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant

@@ -32,7 +32,7 @@ from pydantic import BaseModel
 
 from memory.context import SessionStore
 from memory.context.checkpoints import StrictSerializer, strict_serializer
-from memory.context.exceptions import CheckpointRefused
+from memory.exceptions import CheckpointRefused
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 from tests.memory.context.checkpoints.stored import tenant_transaction
