@@ -29,8 +29,8 @@ pytestmark = pytest.mark.slow
 
 # Killed before each, and while rows pass from pg_dump to pg_restore.
 STEPS = (
-    "_move", "drop_left_over", "_has_no_running_job", "_lock", "read_rows", "digests_of", "copy_schema",
-    "copyfileobj", "insert_rows", "_switch", "_settle", "clear_server_cache",
+    "_move", "drop_left_over", "_has_no_running_job", "_lock", "read_rows", "digests_of",
+    "copy_schema", "copyfileobj", "insert_rows", "_switch", "_settle", "clear_server_cache",
 )  # fmt: skip
 AFTER_THE_SWITCH = ("_settle", "clear_server_cache")
 
