@@ -56,7 +56,6 @@ SELECT coalesce(sum(messages) FILTER (WHERE day >= %(month)s), 0)::bigint,
        coalesce(sum(memories) FILTER (WHERE day >= %(measured)s), 0)::bigint
 FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
 """
-_LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
 # If less than this many times its rows is left of a limit, a request takes a lock, so that it
 # cannot exceed it. With more left, this many concurrent requests cannot exceed it without a lock.
 MIN_UNLOCKED_ROOM: Final = 100
@@ -144,7 +143,7 @@ def _least_room(
 
 def lock_quotas() -> None:
     """Lock the tenant's quotas until the transaction ends."""
-    context.execute(_LOCK)
+    context.execute("SELECT public.wait_for_tenant_lock('konstruct.quotas')")
 
 
 def count_refusal(error: QuotaExceeded) -> QuotaExceeded:

@@ -432,7 +432,7 @@ def record_unsaved_extraction(
 
 def new_messages(agent_id: UUID, user_id: str, thread_id: str) -> list[Message]:
     """Return the messages of a conversation that the next run would process."""
-    named = {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+    named = Thread(agent_id, user_id, thread_id).as_filter
     agent = Agent.objects.get(pk=agent_id)
     cursor = ExtractionCursor.objects.filter(**named).first()
     rows = Message.objects.filter(**named, number__gt=cursor.last_number if cursor else 0)

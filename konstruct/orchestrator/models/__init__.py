@@ -7,8 +7,6 @@ from konstruct.orchestrator.models.agents import (
     HeldFor,
     ModelTier,
     PendingReply,
-    RecallMode,
-    RecallPreset,
 )
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.extraction import (

@@ -117,9 +117,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
             content = f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{content}"
     reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
-        agent_id=message.agent_id,
-        user_id=message.user_id,
-        thread_id=message.thread_id,
+        **Thread.of(message).as_filter,  # type: ignore[arg-type]  # the names of a thread
         channel=message.channel,
         role=Role.ASSISTANT,
         name=draft.agent.name,
