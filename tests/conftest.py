@@ -22,7 +22,6 @@ from django.core.cache import caches
 from django.db import connections, transaction
 from django.test import Client, TestCase, TransactionTestCase
 from django_redis import get_redis_connection
-from django_tenants.utils import schema_context
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
@@ -130,7 +129,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
     services.add("konstruct.local.embedded")  # stops them
     if SPREAD:  # tenants are moved before the first test
-        services |= {"--enable-row-security", "--single-transaction"}
+        services |= {"--enable-row-security", "--output=/dev/null"}
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 
@@ -324,7 +323,7 @@ def tenant_b(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
 @pytest.fixture
 def inside(tenant_a: Tenant) -> Iterator[Tenant]:
     """Tenant A, as the current tenant of the test, which may enter others."""
-    with schema_context(tenant_a.schema_name):
+    with database.inside(tenant_a):
         yield tenant_a
 
 

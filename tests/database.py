@@ -22,7 +22,7 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool
 
 from konstruct.local import embedded
-from tenants.context import tenant_connection
+from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.pool import pool_options
 from tenants.roles import APP_ROLE
@@ -219,6 +219,14 @@ def execute(statement: str, *parameters: object) -> list[tuple[Any, ...]]:
     with tenant_connection().cursor() as cursor:
         cursor.execute(statement, parameters or None)
         return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def inside(tenant: Tenant) -> Iterator[None]:
+    """Run the block in a tenant, on its server; the block may enter other tenants too."""
+    with tenant_scope(tenant.id):
+        connections["default"].pinned_tenant = None
+        yield
 
 
 def entering(slug: str) -> list[str]:

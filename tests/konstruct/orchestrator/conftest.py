@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from django_tenants.utils import schema_context
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from memory.models import Message
+from tests import database
 from tests.konstruct.conftest import Program, SendMessage
 from tests.servers.llm import LLMServer
 
@@ -17,7 +17,7 @@ from tests.servers.llm import LLMServer
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
     """A program of tenant A, whose agents use the test's language model server."""
     settings.LLM_POOL_URL = llm_server.url
-    with schema_context(program_a.tenant.schema_name):
+    with database.inside(program_a.tenant):
         yield program_a
 
 

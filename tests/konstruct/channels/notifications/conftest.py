@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django_tenants.utils import schema_context
 
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import OPEN_TYPES, send_open
@@ -16,6 +15,7 @@ from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from tenants import transaction
 from tenants.outbox.models import NOTIFICATIONS, EventType, Subscription
+from tests import database
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer
@@ -34,7 +34,7 @@ def mail(mail: MailServer, settings: Any) -> MailServer:
 def team(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
     """A program of tenant A with a language model; the test runs in its tenant."""
     settings.LLM_POOL_URL = llm_server.url
-    with schema_context(program_a.tenant.schema_name):
+    with database.inside(program_a.tenant):
         Agent.objects.update(escalate_on=["human"])
         yield program_a
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 from django.utils import timezone
-from django_tenants.utils import schema_context
 
 from konstruct.orchestrator.extraction import fact_requests, queue
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor
 from memory.conversations.transcript import record_message
 from memory.models import Message
+from tests import database
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
@@ -30,7 +30,7 @@ def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterato
     fact_requests.supported_formats.clear()
     agent = program_a.agent
     agent.extracts_facts, agent.fact_review = True, "none"
-    with schema_context(program_a.tenant.schema_name):
+    with database.inside(program_a.tenant):
         agent.save()
         yield program_a
 
