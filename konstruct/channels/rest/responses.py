@@ -311,6 +311,8 @@ def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID,
     held: dict[replies.Status, list[Message]] = {status: [] for status in DETAILS}
     for message in messages:
         held.get(replies.progress_of(message).status, []).append(message)
+    if not any(held.values()):
+        return {}  # Django would compile two queries without rows
     context = {"request": request}
     calls: dict[UUID, list[Any]] = {}
     waiting = ToolCall.objects.waiting().filter(message__in=held[replies.Status.AWAITING_CONSENT])
