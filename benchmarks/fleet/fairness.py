@@ -46,8 +46,10 @@ def main() -> None:
     with throwaway_tenant() as flooding:
         # The outbox needs no schema of these tenants.
         with public_scope():
+            # Jobs of a tenant without all migrations are delayed.
+            served = {"state": "active", "migrated_to": Tenant.objects.get(pk=flooding).migrated_to}
             others = [
-                Tenant.objects.create(slug=f"fair-{uuid4().hex}", name="fair", state="active")
+                Tenant.objects.create(slug=f"fair-{uuid4().hex}", name="fair", **served)
                 for _ in range(arguments.others)
             ]
         try:
@@ -69,8 +71,8 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
     alone = statistics.median(_claims(kind, others))
     with tenant_scope(flooding), connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO tenants_job (kind, key)"
-            " SELECT 'fairness', gen_random_uuid() FROM generate_series(1, %s)",
+            "INSERT INTO tenants_job (kind, key, sweep_at)"
+            " SELECT 'fairness', gen_random_uuid(), now() FROM generate_series(1, %s)",
             [flood],
         )
     beside = statistics.median(_claims(kind, others))
@@ -112,12 +114,14 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
 
 
 def _put(tenant_id: UUID) -> UUID:
+    from django.utils import timezone
+
     from tenants.context import tenant_scope
     from tenants.models import Job
 
     key = uuid4()
     with tenant_scope(tenant_id):
-        Job.objects.create(tenant_id=tenant_id, kind="fairness", key=key)
+        Job.objects.create(tenant_id=tenant_id, kind="fairness", key=key, sweep_at=timezone.now())
     return key
 
 
