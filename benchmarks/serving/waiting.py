@@ -344,9 +344,10 @@ def deployment(model_url: str, tenants: int, limits: dict[str, str]) -> Iterator
             "LLM_API": "openai", "LLM_MODEL": "benchmark", "LOG_LEVEL": "WARNING",
         }  # fmt: skip
         process = psutil.Popen(
-            [sys.executable, "manage.py", "serve", "--quiet", "--port", str(port)],
+            [sys.executable, "manage.py", "serve", "--port", str(port)],
             cwd=PROJECT,
             env=environment,
+            stdout=subprocess.DEVNULL,
         )
         try:
             wait_ready(port, process)
