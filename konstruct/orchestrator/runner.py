@@ -307,10 +307,10 @@ def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptPa
         parts: the parts of the prompt.
         meter: further values of the row of `ModelCall`.
     """
-    texts = [text[:MAX_DOCUMENT_CHARACTERS] for text in parts.searched[:MAX_DOCUMENTS]]
     model = language_models.reranker_of(agent)
-    if model is None or not texts:
+    if model is None or not parts.searched:
         return parts
+    texts = [text[:MAX_DOCUMENT_CHARACTERS] for text in parts.searched[:MAX_DOCUMENTS]]
     messages = [{"role": "user", "content": text} for text in (parts.recalled.query, *texts)]
     request = CompletionRequest(messages, model="", tier="")
     begun_at, problem = time.monotonic(), ""

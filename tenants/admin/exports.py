@@ -311,7 +311,7 @@ def _file(export_id: UUID, parts: int) -> Iterator[bytes]:
 
 
 def streamed(request: HttpRequest, pieces: Iterator[bytes], **options: Any) -> HttpResponseBase:
-    """Return a response whose pieces are read while it is sent, each in a scope of the tenant.
+    """Return a response that is read in pieces while it is sent, each in a scope of the tenant.
 
     Args:
         request: the request of a member of the team, or of a program.

@@ -192,7 +192,7 @@ class RecordedAdmin(ModelAdmin):
             self.record(request, "delete", obj, before=self.state_of(obj))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the rows alone: what is deleted with them needs no further permission."""
+        """Name the selected rows only: those deleted with them need no further permission."""
         return [str(row) for row in objs], {}, set(), []
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

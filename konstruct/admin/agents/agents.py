@@ -173,7 +173,7 @@ class AgentAdmin(AuditedAdmin):
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
-        """Return the groups: of a new agent what is entered, for readers names of agents."""
+        """Return the groups of fields: editable ones of a new agent, names of agents to readers."""
         left_out = self.readonly_fields if obj is None else ()
         is_reader = obj is not None and not self.has_change_permission(request, obj)
         shown = {"hands_to": "other_agents", "hand_over_on": "hand_over_rules"} if is_reader else {}

@@ -83,7 +83,7 @@ class PersonExport:
     def as_json(self) -> Iterator[bytes]:
         """Yield one JSON document in parts, so that no export is too large for memory.
 
-        Each part may be read in a transaction of its own. Times are in the time zone in which the
+        Each part may be read in another transaction. Times are in the time zone in which the
         export was made.
         """
         part = bytearray()

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 # A reply, and an answer without facts.
 ANSWER = '{"facts": []}'
-KEPT = "The text is kept as it is."
+KEPT = "The text is kept unchanged."
 DEAD = "http://127.0.0.1:9/v1"
 LATE, LOST = "did not answer within 1 seconds", "cannot be reached"
 # Answers of a model's server, or None if there is no server; the code and words of the failure.
@@ -123,7 +123,7 @@ def interfaces(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Interfaces:
-    """Interfaces whose messages a worker answers immediately, in one attempt."""
+    """Interfaces. A worker answers their messages immediately, in one attempt."""
     settings.WEBHOOK_HOSTS, settings.LLM_POOL_URL = ["127.0.0.1"], ""
     monkeypatch.setitem(vars(REPLIES), "max_attempts", 1)
     monkeypatch.setattr(llm_client, "FIRST_PAUSE_SECONDS", 0.001)

@@ -12,7 +12,7 @@ MAX_LINES = 1_000
 
 
 async def import_all(
-    konstruct: AsyncClient, lines: Sequence[Mapping[str, Any]], **whose: Any
+    konstruct: AsyncClient, lines: Sequence[Mapping[str, Any]], **target: Any
 ) -> None:
     """Import messages, batch by batch.
 
@@ -21,7 +21,7 @@ async def import_all(
     """
     for start in range(0, len(lines), MAX_LINES):
         batch = lines[start : start + MAX_LINES]
-        answer = await konstruct.messages.import_history(batch, **whose)
+        answer = await konstruct.messages.import_history(batch, **target)
         if answer["invalid"]:
             wrong = next(each for each in answer["results"] if each["status"] == "invalid")
             raise KonstructError(

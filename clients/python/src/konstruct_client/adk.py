@@ -56,8 +56,8 @@ class KonstructMemoryService(BaseMemoryService):
     ) -> None:
         """Import the messages of some events."""
         thread_id = session_id or user_id
-        whose = {"agent": self._agent or app_name, "user_id": user_id, "thread_id": thread_id}
-        await import_all(self._konstruct, list(_lines(events, thread_id)), **whose)
+        target = {"agent": self._agent or app_name, "user_id": user_id, "thread_id": thread_id}
+        await import_all(self._konstruct, list(_lines(events, thread_id)), **target)
 
     async def add_memory(
         self,

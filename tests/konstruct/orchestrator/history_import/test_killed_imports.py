@@ -29,7 +29,7 @@ FACTS = ("Maria lives in Oslo.", "Maria likes tea.")
 
 
 def export(name: str) -> bytes:
-    """Return an export of Zep with ids of its own."""
+    """Return an export of Zep with new ids."""
     messages = [
         {
             "uuid": f"{name}-{n}",
