@@ -42,7 +42,7 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
 
-        from tenants.roles import OWNER_COMMANDS
+        from tenants.naming import OWNER_COMMANDS
     except ImportError as error:
         sys.exit(f"manage.py: {error}. Run `make setup`, then use .venv/bin/python.")
     command = sys.argv[1] if sys.argv[1:] else ""

@@ -14,6 +14,19 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.expressions import Combinable
 
+# An unset setting is NULL, a RESET one is "": both mean that there is no tenant.
+CURRENT_TENANT = "NULLIF(current_setting('app.current_tenant', true), '')::uuid"
+# The sub-select makes Postgres evaluate it once per statement and not once per row.
+IS_CURRENT_TENANT = f"tenant_id = (SELECT {CURRENT_TENANT})"
+
+
+class CurrentTenant(models.Func):
+    """The tenant of the Postgres session; NULL outside of tenants."""
+
+    template = CURRENT_TENANT
+    arity = 0
+    output_field = models.UUIDField()
+
 
 def random_id(**options: Any) -> "models.UUIDField[str | uuid.UUID, uuid.UUID]":
     """Return a primary key: a random UUID."""

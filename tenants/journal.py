@@ -24,7 +24,7 @@ from uuid import UUID
 from django.conf import settings
 
 from tenants.exceptions import KonstructError
-from tenants.signatures import canonical, key_id, keyed_digest, secrets, signature
+from tenants.secret_keys import canonical, key_id, keyed_digest, secrets, signature
 
 _PURPOSE: Final = b"konstruct.journal"
 # 128 bits, as of pseudonyms.

@@ -15,9 +15,9 @@ from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants import fields
 from tenants.exceptions import InvalidTenant
+from tenants.fields import CurrentTenant
 from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
-from tenants.postgresql.expressions import CurrentTenant
 from tenants.servers import MAIN, bytes_on, servers
 
 # A slug is one label of a host name; a domain is labels joined by dots.

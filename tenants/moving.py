@@ -28,6 +28,7 @@ from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope
 from tenants.locking import poll, schema_lock
 from tenants.models import Tenant
+from tenants.naming import APP_ROLE
 from tenants.outages import ServerDown
 from tenants.postgres_tools import (
     Session,
@@ -41,7 +42,6 @@ from tenants.postgres_tools import (
     set_tenant,
 )
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.roles import APP_ROLE
 from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.migration_state import current_state
 from tenants.schemas.provisioning import drop_left_over, wake_jobs

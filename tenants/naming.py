@@ -1,4 +1,4 @@
-"""The name of a tenant's schema, which is computed from the tenant's id and back."""
+"""Names in Postgres: schemas, each computed from the id of its tenant, and roles."""
 
 import re
 from functools import lru_cache
@@ -8,6 +8,33 @@ from tenants.exceptions import InvalidTenantId
 
 SCHEMA_PATTERN = r"^t_[0-9a-f]{32}$"
 _SCHEMA = re.compile(SCHEMA_PATTERN)
+
+# Migrates, provisions and erases; owns every table.
+OWNER_ROLE = "konstruct_owner"
+# Web and workers: owns nothing, cannot bypass row-level security.
+APP_ROLE = "konstruct_app"
+
+# manage.py connects these as the owner and everything else as the application.
+OWNER_COMMANDS = frozenset(
+    {
+        "backup",
+        "create_tenant",
+        "delete_tenant",
+        "demo",
+        "erase_user",
+        "make_schema_script",
+        "migrate",
+        "migrate_schemas",
+        "move_tenant",
+        "owner_worker",
+        "reindex_words",
+        "restore",
+        "set_up_tenant",
+        "sqlmigrate",
+        "verify_backup",
+        "verify_memory",
+    }
+)
 
 
 def as_tenant_id(value: UUID | str) -> UUID:

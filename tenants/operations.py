@@ -11,9 +11,8 @@ from django.contrib.postgres import operations
 from django.db import router
 from django.db.migrations.operations.base import Operation
 
-from tenants.naming import tenant_id_of
-from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT
-from tenants.roles import APP_ROLE
+from tenants.fields import CURRENT_TENANT, IS_CURRENT_TENANT
+from tenants.naming import APP_ROLE, tenant_id_of
 
 POLICY: Final = "tenant_isolation"
 CHECK: Final = "tenant_of_schema"

@@ -26,8 +26,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from tenants.exceptions import KonstructError
+from tenants.naming import APP_ROLE
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.roles import APP_ROLE
 
 Session = psycopg.Connection[Any]
 

@@ -1,21 +1,33 @@
 """Traces: spans of requests, jobs, recalls, tools and requests to language models.
 
 Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. While it is off,
-OpenTelemetry is not imported, and a span costs a function call.
+OpenTelemetry is not imported, and a span costs a function call. Its SDK is installed with
+requirements/tracing.txt.
 
 A span has ids, numbers and fixed words, never content: no text of a message or a prompt, no name,
 address or id of a person, no argument of a tool, no query and no header. An error is recorded by
-its class and code. `tenants.trace_export.ATTRIBUTES` has all attributes.
+its class and code.
+
+Spans wait in a queue of MAX_WAITING and a thread sends them by OTLP over HTTP. Where the collector
+hangs or is down, the SDK logs failed exports and drops the oldest spans; neither a request nor a
+job waits for it.
 """
 
+import os
+import re
+import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
+from tenants.exceptions import code_of
+
 if TYPE_CHECKING:
-    from tenants.trace_export import Tracing, Value
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 # Kinds of spans, as OpenTelemetry calls them.
 SERVER: Final = "SERVER"
@@ -25,7 +37,42 @@ INTERNAL: Final = "INTERNAL"
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-_tracing: "Tracing | None" = None
+MAX_WAITING: Final = 2048
+# Time between two exports; sooner if a quarter of MAX_WAITING waits.
+EXPORT_SECONDS: Final = 2.0
+# Time for the collector to answer, including retries.
+EXPORT_TIMEOUT_SECONDS: Final = 5.0
+# Time for waiting spans at the end of the process. A container has ten seconds, jobs need seven.
+STOP_SECONDS: Final = 1.5
+# Longer headers are no traceparent, which has 55 characters.
+MAX_PARENT_CHARACTERS: Final = 128
+# Names of routes, kinds, hosts and codes: no spaces, no quotes, no @.
+WORD: Final = re.compile(r"[A-Za-z0-9_./:<>()\[\]{}?*+|^$\\-]{0,128}")
+NO_WORD: Final = "other"
+Value = UUID | str | int | float | bool | None
+# Parameters of `span` and `set_attributes`, with the names that collectors know.
+ATTRIBUTES: Final = {
+    "tenant_id": "konstruct.tenant.id",
+    "agent_id": "konstruct.agent.id",
+    "interface": "konstruct.interface",
+    "channel": "konstruct.channel",
+    "job_kind": "konstruct.job.kind",
+    "job_key": "konstruct.job.key",
+    "attempt": "konstruct.job.attempt",
+    "messages": "konstruct.messages",
+    "hits": "konstruct.recall.hits",
+    "method": "http.request.method",
+    "route": "http.route",
+    "status": "http.response.status_code",
+    "endpoint": "server.address",
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+    "tool": "gen_ai.tool.name",
+}
+
+# The spans that wait for their export; None while tracing is off.
+_batches: "BatchSpanProcessor | None" = None
+_tracer: Any = None
 
 
 def start(process: str) -> None:
@@ -34,24 +81,48 @@ def start(process: str) -> None:
     Args:
         process: the kind of process, such as "web".
     """
-    global _tracing
-    if settings.OTEL_EXPORTER_OTLP_ENDPOINT and _tracing is None:
-        from tenants.trace_export import Tracing  # imports OpenTelemetry
+    global _batches, _tracer
+    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT or _batches is not None:
+        return
+    for name, value in list(os.environ.items()):
+        if name.startswith("OTEL_") and not value.strip():
+            del os.environ[name]  # as compose files pass it; the SDK would read it
+    os.environ.setdefault("OTEL_SERVICE_NAME", "konstruct")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-        _tracing = Tracing(process)
+    _batches = BatchSpanProcessor(
+        OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS),
+        max_queue_size=MAX_WAITING,
+        schedule_delay_millis=EXPORT_SECONDS * 1000,
+        max_export_batch_size=MAX_WAITING // 4,
+    )
+    provider = TracerProvider(
+        sampler=ParentBased(TraceIdRatioBased(float(settings.OTEL_TRACES_SAMPLER_ARG))),
+        resource=Resource.create({"konstruct.process": process, "process.pid": os.getpid()}),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(_batches)
+    _tracer = provider.get_tracer("konstruct")
 
 
 def stop() -> None:
     """Export waiting spans for at most STOP_SECONDS, at the end of the process."""
-    global _tracing
-    if _tracing is not None:
-        _tracing.stop()
-        _tracing = None
+    global _batches
+    if _batches is not None:
+        # The SDK's own shutdown would wait for half a minute.
+        end = threading.Thread(target=_batches.shutdown, name="spans", daemon=True)
+        _batches = None
+        end.start()
+        end.join(STOP_SECONDS)
 
 
 @contextmanager
 def span(
-    name: str, kind: str = INTERNAL, *, parent: str | None = None, **attributes: "Value"
+    name: str, kind: str = INTERNAL, *, parent: str | None = None, **attributes: Value
 ) -> Iterator[None]:
     """Trace the block, or each call of the decorated function.
 
@@ -62,10 +133,49 @@ def span(
         kind: SERVER, CLIENT, CONSUMER or INTERNAL.
         parent: a traceparent. Empty or malformed: the span begins a trace. None: the parent is the
             current span, if there is one.
-        attributes: see `tenants.trace_export.ATTRIBUTES`.
+        attributes: see ATTRIBUTES.
     """
-    with nullcontext() if _tracing is None else _tracing.span(name, kind, parent, attributes):
+    if _batches is None:
         yield
+        return
+    from opentelemetry.trace import SpanKind
+
+    with _tracer.start_as_current_span(
+        name,
+        context=None if parent is None else _context_of(parent),
+        kind=SpanKind[kind],
+        attributes=_exported_attributes(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
+    ):
+        try:
+            yield
+        except Exception as error:
+            record_error(error)
+            raise
+
+
+def _context_of(traceparent: str) -> "Context":
+    """Return the context of a traceparent, an empty one if it is malformed."""
+    from opentelemetry.context import Context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    is_too_long = len(traceparent) > MAX_PARENT_CHARACTERS
+    carrier = {} if is_too_long else {"traceparent": traceparent}
+    return TraceContextTextMapPropagator().extract(carrier, context=Context())
+
+
+def _exported_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:
+    """Return attributes with OpenTelemetry's names. A text that does not match WORD is "other"."""
+    named: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if isinstance(value, UUID):
+            value = str(value)
+        elif isinstance(value, str) and not WORD.fullmatch(value):
+            value = NO_WORD
+        if value is not None:
+            named[ATTRIBUTES[name]] = value
+    return named
 
 
 def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -86,7 +196,7 @@ def method_of(scope: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def batch_span(name: str, parents: Collection[str], **attributes: "Value") -> Iterator[None]:
+def batch_span(name: str, parents: Collection[str], **attributes: Value) -> Iterator[None]:
     """Trace work for several jobs: a span in the trace of each, or in the current trace."""
     with ExitStack() as stack:
         for parent in [None] if trace_ids() else sorted(set(parents) - {""}):
@@ -94,28 +204,57 @@ def batch_span(name: str, parents: Collection[str], **attributes: "Value") -> It
         yield
 
 
-def set_attributes(*, name: str | None = None, **attributes: "Value") -> None:
+def set_attributes(*, name: str | None = None, **attributes: Value) -> None:
     """Add to the current span.
 
     Args:
         name: its new name.
-        attributes: see `tenants.trace_export.ATTRIBUTES`.
+        attributes: see ATTRIBUTES.
     """
-    if _tracing is not None:
-        _tracing.set_attributes(name, attributes)
+    if _batches is None:
+        return
+    from opentelemetry.trace import StatusCode, get_current_span
+
+    current = get_current_span()
+    if name is not None:
+        current.update_name(name)
+    current.set_attributes(_exported_attributes(attributes))
+    if attributes.get("status") in range(500, 600):
+        current.set_status(StatusCode.ERROR)
 
 
 def record_error(error: Exception) -> None:
     """Mark the current span as failed, by the error's class and code."""
-    if _tracing is not None:
-        _tracing.record_error(error)
+    if _batches is None:
+        return
+    from opentelemetry.trace import StatusCode, get_current_span
+
+    current, kind = get_current_span(), type(error)
+    current.set_attribute("error.type", code_of(error))
+    current.set_attribute("exception.type", f"{kind.__module__}.{kind.__name__}")
+    current.set_status(StatusCode.ERROR)
 
 
 def traceparent() -> str:
     """Return the current span as a W3C traceparent, to continue it elsewhere; "" without a span."""
-    return "" if _tracing is None else _tracing.traceparent()
+    if not (ids := trace_ids()):
+        return ""
+    from opentelemetry.trace import get_current_span
+
+    flags = get_current_span().get_span_context().trace_flags
+    return f"00-{ids['trace_id']}-{ids['span_id']}-{flags:02x}"
 
 
 def trace_ids() -> dict[str, str]:
     """Return `trace_id` and `span_id` of the current span, for log lines; empty without a span."""
-    return {} if _tracing is None else _tracing.trace_ids()
+    if _batches is None:
+        return {}
+    from opentelemetry import trace
+
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {
+        "trace_id": trace.format_trace_id(context.trace_id),
+        "span_id": trace.format_span_id(context.span_id),
+    }

@@ -24,8 +24,8 @@ from psycopg_pool import ConnectionPool
 from konstruct.local import embedded
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
+from tenants.naming import APP_ROLE
 from tenants.postgresql.pool import pool_options
-from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers
 

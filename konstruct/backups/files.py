@@ -17,7 +17,7 @@ from uuid import UUID
 from konstruct.strict_json import NotStrictJSON, read_json
 from tenants.exceptions import KonstructError
 from tenants.naming import schema_name_of
-from tenants.signatures import is_signed, signature
+from tenants.secret_keys import is_signed, signature
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"

@@ -28,7 +28,6 @@ from memory.arguments import text_argument
 from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.context import required_tenant_id
-from tenants.encryption import decrypt, encrypt
 from tenants.jobs import Lease
 from tenants.outbox.models import (
     NOTIFICATIONS,
@@ -39,6 +38,7 @@ from tenants.outbox.models import (
     Subscription,
     Target,
 )
+from tenants.secret_keys import decrypt, encrypt
 
 SECRET_BYTES: Final = 32
 # How long events are signed by the previous secret too.

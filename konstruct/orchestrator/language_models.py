@@ -27,8 +27,8 @@ from konstruct.orchestrator.metering import model_tokens_today
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
 from tenants import transaction
 from tenants.context import required_tenant_id
-from tenants.encryption import SecretUnreadable, decrypt, encrypt
 from tenants.outages import OUTAGES
+from tenants.secret_keys import SecretUnreadable, decrypt, encrypt
 
 # A model with a next one is left out for PAUSE_SECONDS after this many failures in
 # FAILURE_SECONDS. The counts are in the cache: without it, each model is called.

@@ -9,7 +9,7 @@ from tenants.admin.sites import tenant_site
 
 admin.autodiscover()  # before the sites tell their URLs
 
-handler500 = "tenants.http.middleware.server_error"
+handler500 = "tenants.http.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/language/", set_language, name="set_language"),

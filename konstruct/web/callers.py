@@ -28,8 +28,7 @@ from konstruct.api.http.middleware import (
     RequestIdMiddleware,
 )
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
-from tenants.http.client_address import address_of, throttled_address
-from tenants.http.middleware import SessionMiddleware, TenantMiddleware
+from tenants.http import SessionMiddleware, TenantMiddleware, address_of, throttled_address
 
 # The longest wait of a request for a thread: a tenant may send a thousand at once.
 MAX_WAIT_SECONDS: Final = 60.0

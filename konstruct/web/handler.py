@@ -30,7 +30,7 @@ from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_o
 from konstruct.web.replies import POLL_SECONDS, Replies
 from tenants import traces
 from tenants.context import tenant_scope
-from tenants.http.middleware import refuse
+from tenants.http import refuse
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory import fields
+from tenants.fields import CurrentTenant
 from tenants.operations import AddTenantColumn, CommentOnTables, VectorStoragePlain, protect_tables
-from tenants.postgresql.expressions import CurrentTenant
 
 # Two tenants that are migrated at once must not both create it. Nothing takes it away again: other
 # tenants, and other people's tables, may use it.

@@ -36,8 +36,8 @@ from unfold.widgets import (
 from tenants import transaction
 from tenants.audit.roles import admins
 from tenants.context import current_tenant_id
-from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import count_mail_request
+from tenants.http import current_address
+from tenants.limits.rate_limit import count_mail_request
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)

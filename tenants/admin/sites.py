@@ -22,8 +22,8 @@ from unfold.sites import UnfoldAdminSite
 from tenants import transaction
 from tenants.admin.figures import attention_context
 from tenants.admin.passwords import first_admin, password_urls, too_many_attempts
-from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import LoginAttempt
+from tenants.http import current_address
+from tenants.limits.rate_limit import LoginAttempt
 from tenants.models import Tenant
 
 View = Callable[..., HttpResponseBase]

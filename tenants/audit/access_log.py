@@ -20,7 +20,7 @@ from tenants.audit.changes import RowState, loggable, logged_changes, storable
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.operator_log import operator_name
 from tenants.context import execute
-from tenants.http.client_address import current_address
+from tenants.http import current_address
 
 # The number of people in one entry; of more people it has the number.
 MAX_PEOPLE: Final = 200

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from tenants import transaction
 from tenants.audit.changes import RowState, abridge, log_detail, row_state
 from tenants.context import public_scope
-from tenants.http.client_address import current_address
+from tenants.http import current_address
 from tenants.models import Domain, OperatorEvent, Tenant
 
 Kind = OperatorEvent.ActorKind

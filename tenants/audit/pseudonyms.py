@@ -7,7 +7,7 @@ A reader who knows an id can find its receipt; a reader who does not cannot reco
 from typing import Final
 
 from tenants.context import required_tenant_id
-from tenants.signatures import keyed_digest, secrets
+from tenants.secret_keys import keyed_digest, secrets
 
 PREFIX = "erased:"
 _PURPOSE: Final = b"konstruct.audit.pseudonyms"

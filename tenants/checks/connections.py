@@ -14,10 +14,9 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, Operation
 from django.db.backends.signals import connection_created
 
 from tenants import context, transaction
-from tenants.naming import SCHEMA_PATTERN
+from tenants.naming import APP_ROLE, SCHEMA_PATTERN
 from tenants.outages import NotWritable, outage_reason
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.roles import APP_ROLE
 from tenants.servers import MAIN, cache_server, servers
 
 logger = logging.getLogger(__name__)

@@ -3,8 +3,7 @@
 from typing import Any, Final
 
 from tenants.context import fetch_column
-from tenants.naming import SCHEMA_PATTERN
-from tenants.roles import APP_ROLE
+from tenants.naming import APP_ROLE, SCHEMA_PATTERN
 
 # Functions with side effects that statements of requests may call.
 # deploy/bootstrap.sql revokes the others from PUBLIC.

@@ -9,10 +9,9 @@ from django.core import checks
 from tenants.checks.connections import require_writable, unsafe_pooler_reason, unsafe_role_reason
 from tenants.checks.privileges import excess_privileges, unsafe_privileges
 from tenants.context import fetch_all, server_scope, tenant_connection
-from tenants.naming import SCHEMA_PATTERN
+from tenants.naming import APP_ROLE, SCHEMA_PATTERN
 from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.personal_data import models_without_declaration
-from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, servers
 

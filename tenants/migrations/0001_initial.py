@@ -10,9 +10,9 @@ from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Cast, Concat, Now, Replace
 
+from tenants.fields import CURRENT_TENANT, IS_CURRENT_TENANT, CurrentTenant
+from tenants.naming import APP_ROLE, OWNER_ROLE
 from tenants.operations import POLICY, CommentOnTables, GrantToApp
-from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT, CurrentTenant
-from tenants.roles import APP_ROLE, OWNER_ROLE
 
 CURRENT = f"(SELECT {CURRENT_TENANT})"
 # Rows of the operators, and which of them a tenant sees.

@@ -28,9 +28,8 @@ from psycopg.pq import TransactionStatus
 
 from tenants.exceptions import TenantPinned
 from tenants.metrics import histogram
-from tenants.naming import tenant_id_of
+from tenants.naming import OWNER_ROLE, tenant_id_of
 from tenants.postgresql import pool
-from tenants.roles import OWNER_ROLE
 
 # The largest number of values in one message of the protocol.
 MAX_VALUES: Final = 2**16 - 1

@@ -28,9 +28,8 @@ from tenants.context import current_server, execute, fetch_column, server_scope,
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
-from tenants.naming import tenant_id_of
+from tenants.naming import APP_ROLE, tenant_id_of
 from tenants.outages import outage_reason
-from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import (
     current_state,
     digest_of,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from django.core.management import CommandError, call_command
 
-from tenants.roles import OWNER_COMMANDS
+from tenants.naming import OWNER_COMMANDS
 from tests import database
 
 # `manage` writes its arguments into a file and waits for its exit status. `curl` has --fail-with-

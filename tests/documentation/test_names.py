@@ -3,7 +3,7 @@
 import importlib
 import re
 
-from tenants.trace_export import ATTRIBUTES
+from tenants.traces import ATTRIBUTES
 from tests.documentation.pages import DECISIONS, PAGES, ROOT, anchors, without_blocks
 
 ALL = [*PAGES, *DECISIONS]

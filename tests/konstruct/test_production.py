@@ -9,7 +9,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from konstruct.content_security import POLICIES
+from konstruct.middleware import POLICIES
 from konstruct.settings import deployment
 from tests.konstruct.running import run_python
 

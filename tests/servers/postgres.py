@@ -20,8 +20,8 @@ from konstruct.local import embedded
 from tenants import servers as known
 from tenants.models import Tenant
 from tenants.moving import move_tenant
+from tenants.naming import APP_ROLE
 from tenants.postgresql import pool
-from tenants.roles import APP_ROLE
 from tenants.servers import MAIN, cache_server, clear_server_cache
 from tests import database
 

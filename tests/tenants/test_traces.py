@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenants import trace_export, traces
+from tenants import traces
 from tenants.exceptions import InvalidTenantId
 from tests.konstruct.running import run_python
 from tests.servers.otlp import Collector, exporting
@@ -120,5 +120,5 @@ def test_the_end_of_a_process_does_not_wait_for_a_collector_that_hangs(
         pass
     started = time.monotonic()
     traces.stop()
-    assert time.monotonic() - started < 2 * trace_export.STOP_SECONDS
+    assert time.monotonic() - started < 2 * traces.STOP_SECONDS
     assert collector.spans == []

@@ -20,8 +20,8 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
 from tenants import context, exceptions, naming, servers, serving
-from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import count_anonymous_request
+from tenants.http import current_address
+from tenants.limits.rate_limit import count_anonymous_request
 from tenants.models import Tenant
 
 M = TypeVar("M", bound=Model)

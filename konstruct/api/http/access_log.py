@@ -19,8 +19,8 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
 from tenants.audit.models import Action, ActorKind
 from tenants.context import current_tenant_id
-from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import count_anonymous_request, is_first_refusal
+from tenants.http import current_address
+from tenants.limits.rate_limit import count_anonymous_request, is_first_refusal
 from tenants.outages import is_outage, outage_reason
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from memory import exceptions as memory
 from memory.exceptions import CheckpointRefused, UnreadableSession
 from tenants import exceptions, outages, serving
 from tenants.audit.people import PersonBeingErased
-from tenants.http.middleware import note_outage
+from tenants.http import note_outage
 from tenants.limits.quotas import QuotaExceeded
 from tenants.log_context import logged_path
 

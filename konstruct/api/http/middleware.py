@@ -17,7 +17,7 @@ from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http import problems
 from tenants import context, exceptions, outages, serving
-from tenants.http.middleware import refuse_later
+from tenants.http import refuse_later
 from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
 
 HEADER = "X-Request-ID"

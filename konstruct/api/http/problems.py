@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from structlog.contextvars import get_contextvars
 
 from tenants.exceptions import KonstructError
-from tenants.http.middleware import leave_log_to_request
+from tenants.http import leave_log_to_request
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"

@@ -10,8 +10,8 @@ from django.db.models import deletion
 from django.db.models.functions import Now
 
 import konstruct.api.models
+from tenants.fields import CurrentTenant
 from tenants.operations import CommentOnTables, protect_tables
-from tenants.postgresql.expressions import CurrentTenant
 
 # What the application may do besides SELECT. A table with INSERT alone is append-only.
 PRIVILEGES = {"api_apikey": ["INSERT", "UPDATE"], "api_creation": ["INSERT"]}

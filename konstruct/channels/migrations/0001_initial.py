@@ -9,8 +9,8 @@ from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Now
 
+from tenants.fields import CurrentTenant
 from tenants.operations import CommentOnTables, protect_tables
-from tenants.postgresql.expressions import CurrentTenant
 
 # What the application may do besides SELECT. A table with INSERT alone is append-only.
 PRIVILEGES = {

@@ -24,9 +24,9 @@ from konstruct.orchestrator.agents import find_agent
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import public_scope, required_tenant_id, tenant_scope
-from tenants.encryption import decrypt, encrypt
 from tenants.models import Domain
 from tenants.redis_keys import install_state_key
+from tenants.secret_keys import decrypt, encrypt
 from tenants.serving import claim_workspace, release_workspace
 
 logger = logging.getLogger(__name__)

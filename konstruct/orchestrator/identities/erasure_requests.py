@@ -34,7 +34,7 @@ from tenants.jobs import owner_kind
 from tenants.models import Tenant
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
-from tenants.signatures import is_signed, signature
+from tenants.secret_keys import is_signed, signature
 
 ERASURES = owner_kind("erasure")
 MESSAGE_ERASURES = owner_kind("message erasure")

@@ -15,7 +15,7 @@ from tenants.context import tenant_connection
 from tenants.locking import migrate_lock
 from tenants.management import base
 from tenants.models import Tenant
-from tenants.roles import OWNER_ROLE
+from tenants.naming import OWNER_ROLE
 from tenants.schemas.fleet import default_parallel, migrate_schemas
 from tenants.schemas.migrating import MigrationResult, migrate_schema
 from tenants.schemas.migration_state import current_state, schemas_to_visit

@@ -8,7 +8,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import tenants.postgresql.expressions
+import tenants.fields
 from tenants.operations import CommentOnTables, protect_tables
 
 # What the application may do besides SELECT.
@@ -30,9 +30,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "tenant_id",
-                    models.UUIDField(
-                        db_default=tenants.postgresql.expressions.CurrentTenant(), editable=False
-                    ),
+                    models.UUIDField(db_default=tenants.fields.CurrentTenant(), editable=False),
                 ),
                 (
                     "id",
@@ -263,9 +261,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "tenant_id",
-                    models.UUIDField(
-                        db_default=tenants.postgresql.expressions.CurrentTenant(), editable=False
-                    ),
+                    models.UUIDField(db_default=tenants.fields.CurrentTenant(), editable=False),
                 ),
                 (
                     "id",
@@ -378,9 +374,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "tenant_id",
-                    models.UUIDField(
-                        db_default=tenants.postgresql.expressions.CurrentTenant(), editable=False
-                    ),
+                    models.UUIDField(db_default=tenants.fields.CurrentTenant(), editable=False),
                 ),
                 (
                     "id",

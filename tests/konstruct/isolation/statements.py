@@ -6,7 +6,7 @@ of `{table}` contains data that only the victim may read.
 
 from typing import Final
 
-from tenants.roles import OWNER_ROLE
+from tenants.naming import OWNER_ROLE
 
 # They would return the victim's row, in a result or in an error: by naming its table …
 NAMING: Final = (

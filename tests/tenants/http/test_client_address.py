@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from tenants.http.client_address import address_of, throttled_address
+from tenants.http import address_of, throttled_address
 
 
 def address(settings: Any, trusted: int, connected: str, forwarded: str = "") -> str | None:

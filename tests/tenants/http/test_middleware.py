@@ -7,7 +7,7 @@ from django.test import Client, RequestFactory
 
 from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
-from tenants.http.middleware import TenantMiddleware, host_name
+from tenants.http import TenantMiddleware, host_name
 from tenants.models import Domain, Tenant
 
 REQUESTS = RequestFactory()

@@ -21,7 +21,7 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Domain, Tenant
-from tenants.roles import OWNER_COMMANDS
+from tenants.naming import OWNER_COMMANDS
 from tests.konstruct.running import run_python
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -11,9 +11,9 @@ from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
-from tenants.encryption import SecretUnreadable
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
+from tenants.secret_keys import SecretUnreadable
 
 
 class Command(KonstructCommand):

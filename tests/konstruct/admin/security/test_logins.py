@@ -13,8 +13,8 @@ from django.test import Client
 from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
-from tenants.limits import login_throttle
-from tenants.limits.login_throttle import LoginAttempt
+from tenants.limits import rate_limit
+from tenants.limits.rate_limit import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.conftest import access_events
 
@@ -24,8 +24,8 @@ RIGHT = "correct horse battery"
 
 @pytest.fixture(autouse=True)
 def _fresh(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(login_throttle, "ATTEMPTS_PER_ADDRESS", 20)
-    monkeypatch.setattr(login_throttle, "ATTEMPTS_PER_USER", 30)
+    monkeypatch.setattr(rate_limit, "ATTEMPTS_PER_ADDRESS", 20)
+    monkeypatch.setattr(rate_limit, "ATTEMPTS_PER_USER", 30)
     # The default hasher takes half a second for each attempt.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     cache.clear()
@@ -189,8 +189,7 @@ def test_without_a_cache_people_can_log_in(
     def is_down(*_: Any) -> None:
         raise ConnectionInterrupted(None)
 
-    for module in ("tenants.limits.rate_limit", "tenants.limits.login_throttle"):
-        monkeypatch.setattr(f"{module}.get_redis_connection", is_down)
+    monkeypatch.setattr("tenants.limits.rate_limit.get_redis_connection", is_down)
     assert log_in(RIGHT).status_code == 302
 
 

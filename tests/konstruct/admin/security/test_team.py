@@ -11,7 +11,7 @@ from django.test import Client
 
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.limits import login_throttle
+from tenants.limits import rate_limit
 from tenants.models import Tenant
 from tenants.tasks import send_password_links
 from tests.konstruct.conftest import Browser
@@ -173,7 +173,7 @@ def test_a_weak_password_is_refused_and_resets_are_throttled(
     tenant_a: Tenant, with_role: Callable[..., User], mail: MailServer, sent: list[list[Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(login_throttle, "ATTEMPTS", 3)
+    monkeypatch.setattr(rate_limit, "ATTEMPTS", 3)
     with_role("ada", "admin", email="ada@example.com")
     stranger = Client(headers={"Host": "tenant-a.localhost"})
     codes = [stranger.post(RESET, {"email": "ada@example.com"}).status_code for _ in range(4)]

@@ -11,7 +11,7 @@ from django.test import Client
 
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
-from tenants.limits.login_throttle import ANONYMOUS_BURST
+from tenants.limits.rate_limit import ANONYMOUS_BURST
 from tests.konstruct.api.routes import V1
 from tests.konstruct.conftest import MESSAGES, Program, access_events, user_of, users_shown
 

@@ -19,8 +19,8 @@ from konstruct.channels.slack.web_api import call_slack
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction
 from tenants.context import public_scope, tenant_scope
-from tenants.encryption import SecretUnreadable, decrypt, encrypt
 from tenants.models import Tenant
+from tenants.secret_keys import SecretUnreadable, decrypt, encrypt
 from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.channels.conftest import install, messages, take_in_all

@@ -22,10 +22,10 @@ from memory.models.facts import Author, AuthorKind
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
-from tenants.encryption import SecretUnreadable
 from tenants.models import Job
 from tenants.outbox.events import events_after, record_event, remove_old_events
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent, Subscription
+from tenants.secret_keys import SecretUnreadable
 from tests import database
 from tests.jobs import expire_leases, work
 from tests.konstruct.channels.notifications.conftest import ask

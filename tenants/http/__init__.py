@@ -1,1 +1,0 @@
-"""Requests: the tenant by host, the address of the client, streamed answers."""
