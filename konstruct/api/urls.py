@@ -1,8 +1,20 @@
-"""URLs of the resources below /api/v1/."""
+"""URLs of the resources below /api/v1/, and the view of their OpenAPI description."""
 
+import threading
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from django.http import HttpResponse
 from django.urls import path
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import conditional_page
+from drf_spectacular import renderers
+from drf_spectacular.settings import spectacular_settings
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
 from konstruct.api.resources.agents import agents, dry_runs, language_models
@@ -66,3 +78,29 @@ urlpatterns = [
     # After the others, because an id may have slashes.
     path("users/<path:user_id>/", users.UserViewSet.as_view(USER), name="user-detail"),
 ]
+
+# drf-spectacular's generator is not thread-safe.
+_generating = threading.Lock()
+
+
+@cache
+def _descriptions() -> Mapping[str, bytes]:
+    """Return the description in both formats. It is the same for every host and caller."""
+    schema = spectacular_settings.DEFAULT_GENERATOR_CLASS().get_schema(request=None, public=True)
+    return {
+        "yaml": renderers.OpenApiYamlRenderer().render(schema, renderer_context={}),
+        "json": renderers.OpenApiJsonRenderer().render(schema, renderer_context={}),
+    }
+
+
+@method_decorator([conditional_page, cache_control(no_cache=True)], name="dispatch")
+class DescriptionView(SpectacularAPIView):
+    """Serves the description in the format that the Accept header asks for."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Return the description; 304 if the client already has it."""
+        with _generating:
+            described = _descriptions()
+        content = described["json" if "json" in request.accepted_renderer.format else "yaml"]
+        return HttpResponse(content, content_type=request.accepted_media_type)

@@ -14,10 +14,8 @@ class InterfacesConfig(AppConfig):
         """Register the path and the error format of each interface."""
         # Models, which need the apps.
         from konstruct.api.http import problems
-        from konstruct.interfaces.mcp import errors as mcp
-        from konstruct.interfaces.mem0 import base as mem0
-        from konstruct.interfaces.openai import errors as openai
+        from konstruct.interfaces import errors
 
-        problems.register_error_format(mcp.ENDPOINT, mcp.error_response)
-        problems.register_error_format("/mem0/", mem0.error_response)
-        problems.register_error_format(openai.PREFIX, openai.error_response)
+        problems.register_error_format(errors.MCP_ENDPOINT, errors.mcp_error)
+        problems.register_error_format("/mem0/", errors.mem0_error)
+        problems.register_error_format("/v1/", errors.openai_error)

@@ -225,7 +225,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
     "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.CursorPagination",
     "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.filters.StrictFilterBackend"],
-    "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
+    "EXCEPTION_HANDLER": "konstruct.api.http.problems.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.
     "URL_FORMAT_OVERRIDE": None,
@@ -242,7 +242,7 @@ SPECTACULAR_SETTINGS = {
         "konstruct.api.http.schema.describe_errors",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "ProblemTypeEnum": "konstruct.api.http.exceptions.PROBLEM_TYPES",
+        "ProblemTypeEnum": "konstruct.api.http.problems.PROBLEM_TYPES",
         "RoleEnum": "memory.models.Role",
         "FactKindEnum": "memory.models.facts.FactKind",
         "FactStateEnum": "memory.models.facts.FactState",

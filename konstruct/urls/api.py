@@ -3,7 +3,7 @@
 from django.urls import include, path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from konstruct.api.http.description import DescriptionView
+from konstruct.api.urls import DescriptionView
 from konstruct.channels.rest import coding_agents, events
 from konstruct.channels.rest.views import router
 

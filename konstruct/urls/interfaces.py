@@ -5,16 +5,14 @@ from typing import Any
 from django.urls import include, path, re_path
 
 from konstruct.interfaces.mcp import views as mcp
-from konstruct.interfaces.mcp.errors import ENDPOINT
 from konstruct.interfaces.mem0 import views as mem0
-from konstruct.interfaces.mem0.base import not_offered, unknown
 from konstruct.interfaces.openai import views as openai
 
 MCP = mcp.McpViewSet.as_view({"post": "answer"})
 
 mcp_urls = [
-    path(ENDPOINT[1:], MCP, name="mcp"),
-    path(f"{ENDPOINT[1:]}/", MCP),
+    path("mcp", MCP, name="mcp"),
+    path("mcp/", MCP),
     path(mcp.METADATA[1:], mcp.resource_metadata, name="mcp-metadata"),
     path(mcp.METADATA_OF_ENDPOINT[1:], mcp.resource_metadata),
 ]
@@ -51,9 +49,9 @@ mem0_urls = [
     path(HISTORY, memories({"get": "get_history"}), name="mem0-history"),
     path("v1/batch/", memories(BATCH), name="mem0-batch"),
     path("v1/entities/", memories({"get": "list_entities"}), name="mem0-entities"),
-    re_path(NOT_OFFERED, not_offered),
+    re_path(NOT_OFFERED, mem0.not_offered),
     re_path(ENTITY, memories({"delete": "delete_entity"}), name="mem0-entity"),
-    re_path(r"", unknown),
+    re_path(r"", mem0.unknown),
 ]
 
 urlpatterns = [*mcp_urls, *openai_urls, path("mem0/", include(mem0_urls))]

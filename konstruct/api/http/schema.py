@@ -10,7 +10,7 @@ from drf_spectacular.plumbing import get_doc
 from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
-from konstruct.api.http import bodies, exceptions, operations, problems
+from konstruct.api.http import bodies, operations, problems
 from konstruct.api.http.idempotency import HEADER, KEY
 
 
@@ -26,7 +26,7 @@ class ProblemSerializer(serializers.Serializer):
     """A problem document (RFC 9457)."""
 
     type = serializers.ChoiceField(
-        choices=exceptions.PROBLEM_TYPES, help_text="The kind of problem: stable, for programs."
+        choices=problems.PROBLEM_TYPES, help_text="The kind of problem: stable, for programs."
     )
     title = serializers.CharField(help_text="The HTTP status in words.")
     status = serializers.IntegerField(help_text="The HTTP status.")

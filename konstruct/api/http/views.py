@@ -23,10 +23,16 @@ from rest_framework.viewsets import GenericViewSet
 
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import Caller, caller_of
-from konstruct.api.http.access_log import READ_ACTIONS, EntryValues, record_refusal, record_request
 from konstruct.api.http.bodies import unique_parameters, validate_query
 from konstruct.api.http.idempotency import Idempotency
-from konstruct.api.http.operations import Operation, operation as operation
+from konstruct.api.http.operations import (
+    READ_ACTIONS,
+    EntryValues,
+    Operation,
+    operation as operation,
+    record_refusal,
+    record_request,
+)
 from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope

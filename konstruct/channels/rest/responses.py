@@ -19,8 +19,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.utils.encoders import JSONEncoder
 
-from konstruct.api.http.exceptions import problem_of
-from konstruct.api.http.problems import Problem, current_request_id
+from konstruct.api.http.problems import Problem, current_request_id, problem_of
 from konstruct.api.http.views import ApiViewSet, agent_names
 from konstruct.channels.rest import serializers
 from konstruct.orchestrator import replies

@@ -23,7 +23,6 @@ from mcp_types.version import (
 from pydantic import ValidationError
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.interfaces.mcp.errors import RpcError
 from konstruct.interfaces.mcp.tools import TOOLS, Tool, ToolResult, tools_for
 
 VERSION_HEADER: Final = "MCP-Protocol-Version"
@@ -40,6 +39,15 @@ _STATUS: Final = {
 _BASE64_HEADER = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
 
 
+class RpcError(Exception):
+    """A JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+
 @dataclass(frozen=True)
 class Message:
     """A request, or a notification, which has no id and gets no answer."""
@@ -53,10 +61,6 @@ class Message:
     def is_modern(self) -> bool:
         """Whether its revision has no handshake."""
         return self.version in MODERN_PROTOCOL_VERSIONS
-
-    def status_of(self, error: RpcError) -> int:
-        """Return the HTTP status of an error of the method."""
-        return _STATUS.get(error.code, 200) if self.is_modern else 200
 
 
 def read_message(body: Any, headers: Mapping[str, str]) -> Message:
@@ -136,9 +140,39 @@ INSTRUCTIONS: Final = (
 _RESULT_MEMBERS: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
-def answer(
-    message: Message, caller: Caller, call: Callable[[Tool, dict[str, Any]], ToolResult]
-) -> dict[str, Any]:
+Call = Callable[[Tool, dict[str, Any]], ToolResult]
+
+
+def respond(
+    body: Any, headers: Mapping[str, str], caller: Caller, call: Call
+) -> tuple[int, dict[str, Any] | None]:
+    """Return the HTTP status and the JSON-RPC response of a request; no response: a notification.
+
+    Args:
+        body: the body of the HTTP request.
+        headers: its headers.
+        caller: its caller.
+        call: runs a tool and logs the call.
+    """
+    sent_id = body.get("id") if isinstance(body, dict) else None
+    is_id = isinstance(sent_id, int | str) and not isinstance(sent_id, bool)
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": sent_id if is_id else None}
+    message = None
+    try:
+        message = read_message(body, headers)
+        if message.id is None:
+            return 202, None
+        return 200, response | {"result": answer(message, caller, call)}
+    except RpcError as error:
+        status = 400
+        if message is not None:
+            status = _STATUS.get(error.code, 200) if message.is_modern else 200
+        document = {"code": error.code, "message": str(error)}
+        document |= {} if error.data is None else {"data": error.data}
+        return status, response | {"error": document}
+
+
+def answer(message: Message, caller: Caller, call: Call) -> dict[str, Any]:
     """Return the result of a request.
 
     Args:

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import access_log, bodies, pagination
+from konstruct.api.http import bodies, operations, pagination
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
@@ -67,7 +67,7 @@ class Tool:
     @property
     def scope(self) -> KeyScope:
         """The scope that a key needs."""
-        return KeyScope.READ if self.action in access_log.READ_ACTIONS else KeyScope.WRITE
+        return KeyScope.READ if self.action in operations.READ_ACTIONS else KeyScope.WRITE
 
     def run(self, caller: Caller, arguments: dict[str, Any]) -> Outcome:
         """Validate the arguments and run the tool.
@@ -102,7 +102,7 @@ class Tool:
             ),
             "outputSchema": schemas.object_schema(self.result_serializer()),
             "annotations": {
-                "readOnlyHint": self.action in access_log.READ_ACTIONS,
+                "readOnlyHint": self.action in operations.READ_ACTIONS,
                 "destructiveHint": self.action is Action.DELETE,
                 "idempotentHint": True,
                 "openWorldHint": False,

@@ -12,16 +12,17 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from konstruct.api.auth import authentication, permissions
-from konstruct.api.http import access_log, exceptions, views
+from konstruct.api.http import operations, problems, views
 from konstruct.api.models import KeyScope
-from konstruct.interfaces.mcp import errors, tools
+from konstruct.interfaces.errors import MCP_ENDPOINT
+from konstruct.interfaces.mcp import tools
 from tenants import outages, transaction
 
 logger = logging.getLogger(__name__)
 
 # RFC 9728 appends the path of the endpoint to the well-known path.
 METADATA = "/.well-known/oauth-protected-resource"
-METADATA_OF_ENDPOINT = METADATA + errors.ENDPOINT
+METADATA_OF_ENDPOINT = METADATA + MCP_ENDPOINT
 # The error of a tool call names this many invalid arguments.
 MAX_FIELD_ERRORS = 10
 
@@ -72,33 +73,25 @@ class McpViewSet(views.ApiViewSet):
     def answer(self, request: Request) -> HttpResponse:
         """Answer a request; accept a notification."""
         # Imported here: it loads pydantic's models of all revisions, which only this view needs.
-        from konstruct.interfaces.mcp.protocol import answer, read_message
+        from konstruct.interfaces.mcp.protocol import respond
 
-        try:
-            message = read_message(request.data, request.headers)
-        except errors.RpcError as error:
-            sent_id = request.data.get("id") if isinstance(request.data, dict) else None
-            is_id = isinstance(sent_id, int | str) and not isinstance(sent_id, bool)
-            return _error(error, status=400, request_id=sent_id if is_id else None)
-        if message.id is None:
-            return HttpResponse(status=202)
-
-        try:
-            result = answer(message, self.caller, self._call)
-        except errors.RpcError as error:
-            return _error(error, status=message.status_of(error), request_id=message.id)
-        return errors.rpc_response({"result": result}, request_id=message.id)
+        status, document = respond(request.data, request.headers, self.caller, self._call)
+        if document is None:
+            return HttpResponse(status=status)
+        response = JsonResponse(document, status=status)  # ASCII: halves of surrogate pairs
+        response.is_problem_document = True  # type: ignore[attr-defined]  # for the middleware
+        return response
 
     def _call(self, tool: tools.Tool, arguments: dict[str, Any]) -> tools.ToolResult:
         """Run a tool. A change and its entry in the access log are one transaction."""
         http: Any = self.request._request
-        http.body_operation = access_log.BodyOperation(tool.action, tool.subject, arguments)
-        is_read = tool.action in access_log.READ_ACTIONS
+        http.body_operation = operations.BodyOperation(tool.action, tool.subject, arguments)
+        is_read = tool.action in operations.READ_ACTIONS
         try:
             permissions.require_scope(self.caller, tool.scope)
             with nullcontext() if is_read else transaction.atomic():
                 outcome = tool.run(self.caller, arguments)
-                http.body_operation = access_log.BodyOperation(
+                http.body_operation = operations.BodyOperation(
                     tool.action, outcome.subject or tool.subject, arguments
                 )
                 self.log(
@@ -113,10 +106,10 @@ class McpViewSet(views.ApiViewSet):
         except Exception as error:  # the model gets the error, and the log has it
             if outages.is_outage(error):
                 raise
-            problem = exceptions.problem_of(error, data=arguments, is_bound=self.caller.is_bound)
+            problem = problems.problem_of(error, data=arguments, is_bound=self.caller.is_bound)
             if problem.status >= 500:
                 logger.exception("the tool %s failed", tool.name)
-            access_log.record_refusal(self.request, self.caller, problem.status)
+            operations.record_refusal(self.request, self.caller, problem.status)
             self.mark_recorded()
             # By this text a model corrects its arguments. The detail of invalid fields only
             # repeats the errors.
@@ -131,19 +124,12 @@ class McpViewSet(views.ApiViewSet):
         return outcome.text, dict(tool.result_serializer(outcome.document).data)
 
 
-def _error(error: errors.RpcError, *, status: int, request_id: int | str | None) -> HttpResponse:
-    body = {"code": error.code, "message": str(error)}
-    if error.data is not None:
-        body["data"] = error.data
-    return errors.rpc_response({"error": body}, request_id=request_id, status=status)
-
-
 @require_safe
 def resource_metadata(request: HttpRequest) -> JsonResponse:
     """Return the metadata of RFC 9728: the endpoint takes API keys as bearer tokens."""
     return JsonResponse(
         {
-            "resource": request.build_absolute_uri(errors.ENDPOINT),
+            "resource": request.build_absolute_uri(MCP_ENDPOINT),
             "resource_name": "Konstruct",
             "bearer_methods_supported": ["header"],
             "scopes_supported": [KeyScope.READ.value, KeyScope.WRITE.value],

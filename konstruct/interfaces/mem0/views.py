@@ -3,20 +3,23 @@
 import ast
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value
 from django.db.models.functions import Cast
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import bodies, views
+from konstruct.api.http import bodies, problems, views
 from konstruct.interfaces.mem0 import adding, filters, serializers as requests
-from konstruct.interfaces.mem0.base import Mem0ViewSet, client_operation
 from konstruct.interfaces.mem0.filters import memories_of, named_users, require_entity
 from konstruct.interfaces.mem0.serializers import history_documents, memory_documents, with_ignored
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
@@ -40,8 +43,17 @@ MAX_FILTERS_CHARACTERS = 4_096
 MAX_VERSIONS = 1_000
 
 
-class MemoryViewSet(Mem0ViewSet):
-    """mem0's memories, which are facts."""
+# Declares an operation. The callers are programs: no person has a permission for it. The scope
+# `write` suffices to delete memories.
+client_operation = partial(views.operation, permission=(), query=None)
+
+
+class MemoryViewSet(views.ApiViewSet):
+    """mem0's memories, which are facts. Its clients authenticate with an API key."""
+
+    authentication_classes = [ApiKeyAuthentication]
+    allows_bound_keys = True
+    schema = None  # docs/mem0.yaml describes it
 
     @client_operation(Action.VIEW, "key")
     def ping(self, request: Request) -> Response:
@@ -301,7 +313,7 @@ class MemoryViewSet(Mem0ViewSet):
         return Response({"message": "Entity deleted successfully!", "count": deleted_count})
 
 
-def _read_memories(view: Mem0ViewSet, fields: dict[str, Any]) -> MemoryEntryQuerySet:
+def _read_memories(view: MemoryViewSet, fields: dict[str, Any]) -> MemoryEntryQuerySet:
     """Return the facts that a search or a list reads; add its entities to the access log."""
     require_entity(view.caller, fields["filters"])
     view.log(people=named_users(fields["filters"]))
@@ -386,3 +398,24 @@ def _grouped(rows: QuerySet[Any], kind: str, key: Any, fact: str = "") -> QueryS
             total=Count("pk"), first_at=Min(f"{fact}created_at"), last_at=Max(f"{fact}updated_at")
         )
     )
+
+
+@csrf_exempt
+def not_offered(request: HttpRequest, **_: Any) -> HttpResponse:
+    """Answer 501 to routes of mem0's clients that Konstruct does not have."""
+    detail = (
+        "Konstruct does not offer this: it has no exports, feedback, summaries, profiles, webhooks,"
+        " organizations and projects. Read memories by search and get_all. The tenant's admin has"
+        " its team, settings and access log."
+    )
+    return problems.problem_response(request, problems.Problem(501, "not-offered", detail))
+
+
+@csrf_exempt
+def unknown(request: HttpRequest) -> HttpResponse:
+    """Answer 404 to any other path."""
+    detail = (
+        "Nothing is at this address. The id of a memory is a UUID. Clients of mem0 older than"
+        " version 2 must be upgraded. docs/mem0.md lists the supported methods."
+    )
+    return problems.problem_response(request, problems.Problem.of_status(404, detail))

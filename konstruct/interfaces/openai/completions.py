@@ -8,7 +8,8 @@ from uuid import UUID
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.channels.rest.responses import event
-from konstruct.interfaces.openai import errors, requests
+from konstruct.interfaces import errors
+from konstruct.interfaces.openai import requests
 from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator import builder, language_models

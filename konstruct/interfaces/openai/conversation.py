@@ -12,7 +12,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.interfaces.openai import errors, requests
+from konstruct.interfaces import errors
+from konstruct.interfaces.openai import requests
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread

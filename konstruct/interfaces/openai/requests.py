@@ -15,9 +15,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import problem_of
 from konstruct.channels.rest.serializers import SamplingSerializer
-from konstruct.interfaces.openai.errors import InvalidParameter
+from konstruct.interfaces.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_blank, is_unicode

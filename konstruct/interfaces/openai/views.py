@@ -17,7 +17,8 @@ from rest_framework.response import Response
 from konstruct.api.http import problems, views
 from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai import conversation, errors, requests
+from konstruct.interfaces import errors
+from konstruct.interfaces.openai import conversation, requests
 from konstruct.interfaces.openai.completions import (
     DONE,
     Answer,
@@ -256,7 +257,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
 
 
 def _error_events(problem: problems.Problem) -> bytes:
-    return event(errors.error_document(problem)) + DONE
+    return event(errors.openai_document(problem)) + DONE
 
 
 def _failure(progress: replies.MessageProgress) -> problems.Problem:

@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 from konstruct_client import errors
 
-from konstruct.api.http import exceptions, problems
+from konstruct.api.http import problems
 from tests.clients.python import documents
 
 CHANNEL = Path(settings.BASE_DIR, "konstruct", "channels", "rest").rglob("*.py")
@@ -29,7 +29,7 @@ def test_the_documents_are_those_of_the_description() -> None:
 
 
 def test_every_type_of_problem_has_an_error() -> None:
-    kinds = {kind.removeprefix(problems.TYPE_PREFIX) for kind, _ in exceptions.PROBLEM_TYPES}
+    kinds = {kind.removeprefix(problems.TYPE_PREFIX) for kind, _ in problems.PROBLEM_TYPES}
     assert set(errors.BY_KIND) == kinds - {"missing-slash"}  # of a redirect
     for source in (*Path(settings.BASE_DIR, "konstruct", "api").rglob("*.py"), *CHANNEL):
         used = set(re.findall(r'Problem\(\s*\d+,\s*"([a-z-]+)"', source.read_text()))

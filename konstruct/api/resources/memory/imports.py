@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, schema, views
-from konstruct.api.http.access_log import actor_of
+from konstruct.api.http.operations import actor_of
 from konstruct.orchestrator.history_import.assistants import COLUMNS
 from konstruct.orchestrator.history_import.chats import ORDERS
 from konstruct.orchestrator.history_import.importing import FORMATS, Options

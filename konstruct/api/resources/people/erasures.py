@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import OutsideOfKey
-from konstruct.api.http import access_log, bodies, filters, problems, schema, views
+from konstruct.api.http import bodies, filters, operations, problems, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -247,7 +247,7 @@ class ErasureViewSet(mixins.ListModelMixin, views.ApiViewSet):
             nonlocal requested
             requested = erasure_requests.request_erasure(
                 user_id,
-                by=access_log.actor_of(request),
+                by=operations.actor_of(request),
                 agent_id=agent_id,
                 threads=fields.get("threads", ()),
                 reason=fields.get("reason", ""),
@@ -339,7 +339,7 @@ def erase_messages(
         thread_id=thread_id,
         message_id=message_id,
         reply_ids=reply_ids,
-        by=access_log.actor_of(view.request),
+        by=operations.actor_of(view.request),
         reason=reason,
     )
     view.log(erasure, erasure_id=erasure.pk)

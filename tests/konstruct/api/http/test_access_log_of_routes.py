@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.test import Client
 
-from konstruct.api.http import access_log, views
+from konstruct.api.http import operations, views
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
@@ -55,8 +55,8 @@ def test_action_without_a_record_is_rolled_back(
     def is_full(*_: Any, **__: Any) -> None:
         raise DatabaseError("no room")
 
-    monkeypatch.setattr(access_log, "record_access", is_full)
-    monkeypatch.setattr(views, "record_request", access_log.record_request)
+    monkeypatch.setattr(operations, "record_access", is_full)
+    monkeypatch.setattr(views, "record_request", operations.record_request)
     body = {"agent": "ada", "user_id": "vera", "content": "Vera is tall."}
     assert seed.program.post(f"{V1}facts/", body).status_code == 500
     assert seed.program.send("Hello?").status_code == 500

@@ -10,7 +10,7 @@ from django.db import OperationalError, connections
 from django.test import Client
 from psycopg.errors import LockNotAvailable
 
-from konstruct.api.http.exceptions import problem_of
+from konstruct.api.http.problems import problem_of
 from konstruct.orchestrator.exceptions import Busy
 from memory.exceptions import FactBusy
 from tenants.exceptions import TenantBehind, TenantMoving

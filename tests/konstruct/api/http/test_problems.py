@@ -9,9 +9,15 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from konstruct.api.http import problems
-from konstruct.api.http.exceptions import KONSTRUCT_ERRORS, problem_of
 from konstruct.api.http.middleware import RequestIdMiddleware
-from konstruct.api.http.problems import MEDIA_TYPE, FieldError, Problem, current_request_id
+from konstruct.api.http.problems import (
+    KONSTRUCT_ERRORS,
+    MEDIA_TYPE,
+    FieldError,
+    Problem,
+    current_request_id,
+    problem_of,
+)
 from konstruct.orchestrator import replies
 from tenants.log_context import log_ids
 from tests.konstruct.conftest import MESSAGES, Program

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.interfaces.mem0 import serializers
-from konstruct.interfaces.mem0.base import Mem0ViewSet
+from konstruct.interfaces.mem0.views import MemoryViewSet
 from konstruct.urls import interfaces
 from tests.described import described, errors_in, schema_of_answer
 from tests.konstruct.conftest import Program
@@ -43,7 +43,7 @@ def test_every_route_is_described() -> None:
     served = set()
     for pattern in interfaces.mem0_urls:
         view = getattr(pattern.callback, "cls", None)
-        if view is not None and issubclass(view, Mem0ViewSet):
+        if view is not None and issubclass(view, MemoryViewSet):
             path = re.sub(r"<uuid:(\w+)>|\(\?P<(\w+)>[^)]*\)", r"{\1\2}", str(pattern.pattern))
             methods = {method.upper() for method in pattern.callback.actions} - {"HEAD"}
             served |= {(f"/{path.strip('^$')}", method) for method in methods}

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Problem, Refusal
+from konstruct.interfaces.errors import openai_document
 from konstruct.interfaces.openai.completions import MAX_NAMED, report_of
 from konstruct.interfaces.openai.conversation import fit_history
-from konstruct.interfaces.openai.errors import error_document
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
 from konstruct.orchestrator.models import Agent
 
@@ -67,7 +67,7 @@ def read_and_reported(body: Any) -> None:
     found = read_or_refused(body)
     if isinstance(found, Problem):
         assert found.status == 400
-        assert json.dumps(error_document(found))
+        assert json.dumps(openai_document(found))
         return
     history = fit_history(found, AGENT, ())
     assert {turn["role"] for turn in found.history} <= {"user", "assistant"}
@@ -128,5 +128,5 @@ def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
 def test_an_invalid_parameter_is_refused_by_name(sent: dict[str, Any], param: str) -> None:
     with pytest.raises(Refusal) as refused:
         read_request({"model": "ada", "user": "maria", "messages": [QUESTION], **sent})
-    error = error_document(refused.value.problem)["error"]
+    error = openai_document(refused.value.problem)["error"]
     assert (error["type"], error["param"]) == ("invalid_request_error", param)
