@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -27,10 +27,11 @@ RECONNECT_SECONDS = 1.0
 PING_SECONDS: Final = 15
 # Connections of a process to the cache, for its subscription and for reading partial replies.
 MAX_CONNECTIONS: Final = 8
-# Texts that are written within this time are read together.
+# Texts that are written, and messages that are watched, within this time are read together.
 READ_PAUSE_SECONDS: Final = 0.01
 START: Final[replies.EntryId] = (0, 0)
 
+T = TypeVar("T")
 # A message, with its tenant.
 MessageKey = tuple[UUID, UUID]
 FindSettled = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
@@ -108,10 +109,8 @@ class Replies:
         )
         self._cache: Redis = Redis.from_pool(connections)
         self._watches: defaultdict[MessageKey, set[Watch]] = defaultdict(set)
-        self._new: set[MessageKey] = set()
-        self._has_new = asyncio.Event()
-        self._unread: set[Watch] = set()
-        self._has_unread = asyncio.Event()
+        self._new: asyncio.Queue[MessageKey] = asyncio.Queue()
+        self._unread: asyncio.Queue[Watch] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self.is_stopping = False
         """Whether the process stops."""
@@ -120,7 +119,11 @@ class Replies:
 
     def start(self) -> None:
         """Subscribe, in empty contexts: log lines must not name a request."""
-        works = (self._listen(), self._read_unread(), self._check_new(), self._poll())
+        read, check = (
+            self._in_batches(self._unread, self._read_texts),
+            self._in_batches(self._new, self._check),
+        )
+        works = (self._listen(), self._poll(), read, check)
         self._tasks = [asyncio.create_task(work, context=Context()) for work in works]
 
     def stop(self) -> None:
@@ -144,8 +147,7 @@ class Replies:
         watch = Watch(*message)
         if self.is_stopping:
             watch.end()
-        self._new.add(message)
-        self._has_new.set()
+        self._new.put_nowait(message)
         self._watches[message].add(watch)
         try:
             yield watch
@@ -156,15 +158,17 @@ class Replies:
 
     def read(self, watch: Watch) -> None:
         """Have the text of a watched reply read."""
-        self._unread.add(watch)
-        self._has_unread.set()
+        self._unread.put_nowait(watch)
 
-    async def _read_unread(self) -> None:
+    async def _in_batches(
+        self, queue: asyncio.Queue[T], handle: Callable[[Collection[T]], Awaitable[None]]
+    ) -> None:
+        """Handle what is put into a queue, together with all that is there by then."""
         while not self.is_stopping:
-            await self._has_unread.wait()
-            self._has_unread.clear()
-            unread, self._unread = self._unread, set()
-            await self._read_texts(unread)
+            batch = {await queue.get()}
+            while not queue.empty():
+                batch.add(queue.get_nowait())
+            await handle(batch)
             await asyncio.sleep(READ_PAUSE_SECONDS)
 
     async def _read_texts(self, unread: Collection[Watch]) -> None:
@@ -210,13 +214,6 @@ class Replies:
                         watch.end()
                     else:
                         self.read(watch)
-
-    async def _check_new(self) -> None:
-        while not self.is_stopping:
-            await self._has_new.wait()
-            self._has_new.clear()
-            new, self._new = self._new, set()
-            await self._check(new)
 
     async def _poll(self) -> None:
         while not self.is_stopping:
