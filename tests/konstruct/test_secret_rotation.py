@@ -14,7 +14,7 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
-from konstruct.local.embedded import valkey
+from konstruct.local.embedded import services
 from tenants.audit.pseudonyms import pseudonym, pseudonyms
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -68,7 +68,7 @@ def test_the_cache_takes_the_old_and_the_new_password_until_the_old_one_is_remov
     with create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--requirepass", OLD]
-    server = subprocess.Popen([valkey.server(), *options], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([services.server(), *options], stdout=subprocess.DEVNULL)
 
     def lets_in(password: str) -> bool:
         with redis.Redis(port=port, password=password) as client:

