@@ -134,12 +134,8 @@ UNFOLD = {
     ],
     "STYLES": [lambda request: static("konstruct/admin.css")],
     "SCRIPTS": [
-        lambda request: static("konstruct/alpine.js"),
-        lambda request: static("konstruct/copy.js"),
-        lambda request: static("konstruct/time_zone.js"),
-        lambda request: static("konstruct/accessible.js"),
-        lambda request: static("konstruct/forms.js"),
-        lambda request: static("konstruct/downloads.js"),
+        lambda request, name=name: static(f"konstruct/{name}.js")
+        for name in ("alpine", "copy", "time_zone", "accessible", "forms", "downloads")
     ],
     "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
     "SIDEBAR": {

@@ -75,10 +75,10 @@ def weak_origins(name: str, origins: Iterable[str]) -> str:
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https"):
             return f"{name} has {origin!r}, which is not an origin such as https://app.example.com"
-        bare = re.sub(r":\d+$", "", host)
-        wrong = weak_hosts(name, [re.sub(r"^\*(?=\.)", "", bare)], subdomains=True)
-        if wrong:
-            return wrong.replace(repr(re.sub(r"^\*(?=\.)", "", bare)), repr(origin))
+        # A star before the first dot stands for all names below.
+        bare = re.sub(r"^\*(?=\.)|:\d+$", "", host)
+        if wrong := weak_hosts(name, [bare], subdomains=True):
+            return wrong.replace(repr(bare), repr(origin))
     return ""
 
 

@@ -37,7 +37,7 @@ ALLOWED_FUNCTIONS: Final = frozenset(
 # They have no side effects, but read what other sessions send, or run text.
 _REVEALING_FUNCTIONS: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
 
-_CALLABLE = """
+_UNSAFE = """
     SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE (p.provolatile = 'v' OR p.proname ~ %(revealing)s)
       AND p.prorettype NOT IN
@@ -46,9 +46,7 @@ _CALLABLE = """
       AND has_schema_privilege(%(role)s, n.oid, 'USAGE')
       AND has_function_privilege(%(role)s, p.oid, 'EXECUTE')
       AND p.proname <> ALL (%(allowed)s)
-    ORDER BY p.proname
-"""
-_OTHER = """
+    UNION ALL
     SELECT what FROM (VALUES
         ('UPDATE pg_settings', has_table_privilege(%(role)s, 'pg_settings', 'UPDATE')),
         ('DO', has_language_privilege(%(role)s, 'plpgsql', 'USAGE')),
@@ -77,6 +75,11 @@ APPEND_ONLY: Final = (
     "memory_windowclear",
 )
 
+# Relations of tenants' schemas.
+_RELATIONS: Final = (
+    "SELECT c.oid::regclass::text FROM pg_class AS c"
+    " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname ~ %(schemas)s"
+)
 _EXCESS: Final = {
     "the role can make or change roles or databases": (
         "SELECT rolname FROM pg_roles WHERE rolname = %(app)s"
@@ -94,32 +97,25 @@ _EXCESS: Final = {
         " WHERE nspname ~ %(schemas)s AND has_schema_privilege(%(app)s, oid, 'CREATE')"
     ),
     "the role may change an append-only table": (
-        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
-        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE n.nspname ~ %(schemas)s AND c.relname = ANY(%(append_only)s)"
+        f"{_RELATIONS} AND c.relname = ANY(%(append_only)s)"
         " AND (has_table_privilege(%(app)s, c.oid, 'UPDATE, DELETE')"
         " OR has_any_column_privilege(%(app)s, c.oid, 'UPDATE'))"
     ),
     "the role may empty, refer to or watch a table": (
-        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
-        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('r', 'p')"
+        f"{_RELATIONS} AND c.relkind IN ('r', 'p')"
         " AND has_table_privilege(%(app)s, c.oid, 'TRUNCATE, REFERENCES, TRIGGER')"
     ),
     "everybody may use a table": (
-        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
-        " JOIN pg_namespace AS n ON n.oid = c.relnamespace, aclexplode(c.relacl) AS acl"
-        " WHERE n.nspname ~ %(schemas)s AND acl.grantee = 0"
+        f"{_RELATIONS} AND EXISTS (SELECT FROM aclexplode(c.relacl) WHERE grantee = 0)"
     ),
     "new tables or functions will be open to everybody": (
         "SELECT defaclrole::regrole::text FROM pg_default_acl, aclexplode(defaclacl) AS acl"
         " WHERE acl.grantee = 0"
     ),
     "a function or view runs with its owner's rights": (
-        "SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
-        " WHERE n.nspname ~ %(schemas)s AND p.prosecdef UNION ALL"
-        " SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('v', 'm')"
+        f"{_RELATIONS} AND c.relkind IN ('v', 'm') UNION ALL"  # noqa: S608 (constants)
+        " SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
+        " WHERE n.nspname ~ %(schemas)s AND p.prosecdef"
     ),
 }
 
@@ -131,11 +127,8 @@ def unsafe_privileges(cursor: Any) -> list[str]:
         "allowed": list(ALLOWED_FUNCTIONS),
         "revealing": _REVEALING_FUNCTIONS,
     }
-    found: list[str] = []
-    for statement in (_CALLABLE, _OTHER):
-        cursor.execute(statement, values)
-        found += [name for (name,) in cursor.fetchall()]
-    return found
+    cursor.execute(_UNSAFE, values)
+    return [name for (name,) in cursor.fetchall()]
 
 
 def excess_privileges() -> dict[str, list[str]]:

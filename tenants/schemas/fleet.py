@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from django.db import connections
 
-from tenants.locking import WAIT_SECONDS
 from tenants.schemas.migrating import MigrationResult, migrate_schema
 
 # A pool of processes costs more than it gains below this many schemas (about 100 ms each).
@@ -29,7 +28,6 @@ def migrate_schemas(
     *,
     parallel: int,
     canary: int = 0,
-    wait_seconds: float = WAIT_SECONDS,
 ) -> Iterator[MigrationResult]:
     """Migrate schemas. Yield each result when it is there.
 
@@ -38,9 +36,8 @@ def migrate_schemas(
         options: options of Django's migrate, for each schema.
         parallel: the maximum number of processes.
         canary: number of schemas to migrate first. If one of them fails, the others are not begun.
-        wait_seconds: how long to wait for another process that migrates the same schema.
     """
-    migrate = partial(migrate_schema, options=options, wait_seconds=wait_seconds)
+    migrate = partial(migrate_schema, options=options)
     for group in (schema_names[:canary], schema_names[canary:]):
         has_failed = False
         for result in _migrate_with_retries(migrate, group, parallel):

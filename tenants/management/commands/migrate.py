@@ -1,6 +1,5 @@
 """manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
-import time
 from typing import Any
 
 from django.apps import apps
@@ -35,8 +34,8 @@ class Command(base.KonstructCommand):
     # Django's system check compares it with that of makemigrations.
     autodetector = DjangoMigrate.autodetector
     help = (
-        "Migrates all schemas: the public one, then those of tenants, and sets up new tenants at "
-        "last. A tenant that fails does not stop the others, and is named at the end."
+        "Migrates all schemas: the public one, then those of tenants. A tenant that fails does not "
+        "stop the others, and is named at the end."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -154,53 +153,39 @@ class Command(base.KonstructCommand):
         return is_behind, failed
 
     def _migrate_tenants(self, only: str | None, failed_servers: list[str]) -> bool:
-        """Migrate the tenants; return whether one has unapplied migrations, with --check."""
-        options, names = self.options, ("schema_name", "slug")
-        served = dict(Tenant.objects.provisioned().values_list(*names))
-        new = dict(Tenant.objects.filter(state=Tenant.State.PROVISIONING).values_list(*names))
-        number = len(served)
-        if only:
-            served, new = {only: served.get(only) or new[only]}, {}
-            number = 1
-        elif self.is_read_only or options["app_label"] or options["fake"]:
-            new = {}  # they get all migrations or none
+        """Migrate the tenants; return whether one has unapplied migrations, with --check.
+
+        New tenants are left to create_tenant and to the owner's worker, which set them up.
+        """
+        options = self.options
+        tenants = Tenant.objects.filter(schema_name=only) if only else Tenant.objects.provisioned()
+        self.slugs = dict(tenants.values_list("schema_name", "slug"))
+        number = len(self.slugs)
         if not (only or options["app_label"] or options["fake"]):
             to_visit = schemas_to_visit(current_state())
-            served = {schema: slug for schema, slug in served.items() if schema in to_visit}
-            if number > len(served) and options["verbosity"]:
-                self.stdout.write(f"{number - len(served)} tenants  up to date")
-        self.slugs, self.began = served | new, time.monotonic()
-        on_failed = Tenant.objects.filter(server__in=failed_servers, schema_name__in=self.slugs)
+            self.slugs = {name: slug for name, slug in self.slugs.items() if name in to_visit}
+            if number > len(self.slugs) and options["verbosity"]:
+                self.stdout.write(f"{number - len(self.slugs)} tenants  up to date")
+        on_failed = tenants.filter(server__in=failed_servers, schema_name__in=self.slugs)
         for schema in on_failed.values_list("schema_name", flat=True):
             self._add(MigrationResult(schema, error="its server's public schema was not migrated"))
-        parallel = options["parallel"]
-        due = [name for name in served if name not in self.results]
         for result in migrate_schemas(
-            due, self.django_options, parallel=parallel, canary=options["canary"]
+            [name for name in self.slugs if name not in self.results],
+            self.django_options,
+            parallel=options["parallel"],
+            canary=options["canary"],
         ):
             self._add(result)
-        left = [name for name in due if name not in self.results]
-        rest = [] if left else [name for name in new if name not in self.results]
-        # Those that another process, such as the owner's worker, sets up or will retry.
-        for result in migrate_schemas(rest, self.django_options, parallel=parallel, wait_seconds=0):
-            self._add(result)
-        failed = {name for name, result in self.results.items() if result.error}
-        if not_set_up := sorted(new[name] for name in failed & new.keys()):
-            self.stderr.write(
-                f"Not set up yet: {', '.join(not_set_up)}. The owner's worker goes on trying; when"
-                " the cause is removed, create_tenant SLUG does it at once."
+        behind = sorted(self.slugs[name] for name, done in self.results.items() if done.error)
+        left = len(self.slugs) - len(self.results)
+        if behind:
+            text = (
+                f"{len(behind)} of {number} tenants not migrated: {_listed(behind)}. Remove the"
+                " cause and run migrate again; -v 2 shows the traceback"
             )
-        behind = sorted(served[name] for name in failed & served.keys())
-        if behind or left:
-            text = f"{len(behind)} of {number + len(new)} tenants not migrated"
-            if behind:
-                text += (
-                    f": {_listed(behind)}. Remove the cause and run migrate again; -v 2 shows the"
-                    " traceback"
-                )
             if left:
-                text += f". {len(left)} were not begun, because of a failed --canary"
-            is_some = number > len(behind) + len(left)
+                text += f". {left} were not begun, because of a failed --canary"
+            is_some = number > len(behind) + left
             raise CommandError(
                 f"{text}.",
                 returncode=base.SOME_TENANTS_FAILED if is_some else base.NO_SCHEMA_SERVED,
@@ -208,18 +193,14 @@ class Command(base.KonstructCommand):
         return any(result.unapplied for result in self.results.values())
 
     def _add(self, result: MigrationResult) -> None:
-        """Print the result of one more tenant, with the estimated remaining time."""
+        """Print the result of one more tenant."""
         self.results[result.schema_name] = result
         width = max(map(len, self.slugs.values()))
         done, total = len(self.results), len(self.slugs)
-        left = (time.monotonic() - self.began) / done * (total - done)
-        self._show(
-            result,
-            f"[{done:>{len(str(total))}}/{total}] {self.slugs[result.schema_name]:<{width}}",
-            f"  (about {left:.0f} s left)" if left >= 1 else "",
-        )
+        slug = self.slugs[result.schema_name]
+        self._show(result, f"[{done:>{len(str(total))}}/{total}] {slug:<{width}}")
 
-    def _show(self, result: MigrationResult, name: str, remark: str = "") -> None:
+    def _show(self, result: MigrationResult, name: str) -> None:
         """Print the result of a schema in a line that begins with its name."""
         options, seconds = self.options, f"{result.seconds:.2f} s"
         if result.busy and options["verbosity"]:
@@ -234,7 +215,7 @@ class Command(base.KonstructCommand):
                 what = "not up to date"
             if result.protected:
                 what += f", protected {', '.join(result.protected)}"
-            self.stdout.write(f"{name}  {what}  {seconds}{remark}")
+            self.stdout.write(f"{name}  {what}  {seconds}")
         if result.details and (options["verbosity"] > 1 or options["plan"]):
             self.stdout.write(result.details)
 
