@@ -11,7 +11,7 @@ from celery.beat import Scheduler as CeleryScheduler
 from celery.signals import beat_init, task_postrun, task_prerun, worker_init, worker_shutting_down
 from kombu.transport import TRANSPORT_ALIASES, redis as kombu_redis
 from redis.exceptions import ConnectionError as BrokerDown, ResponseError
-from structlog.contextvars import bind_contextvars, reset_contextvars
+from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from konstruct import __version__
 from konstruct.heartbeats import BEAT, touch_heartbeat_file, write_heartbeat
@@ -121,15 +121,13 @@ def _start_beat(**kwargs: Any) -> None:
 @task_prerun.connect
 def _bind_task_to_log(task_id: str, task: Task, **kwargs: Any) -> None:
     """Add the task to its log lines."""
-    request: Any = task.request  # open for more attributes
-    request.log_tokens = bind_contextvars(task_name=task.name, task_id=task_id)
+    bind_contextvars(task_name=task.name, task_id=task_id)
 
 
 @task_postrun.connect
-def _unbind_task_from_log(task: Task, **kwargs: Any) -> None:
+def _unbind_task_from_log(**kwargs: Any) -> None:
     """Remove the task from further log lines of this thread."""
-    request: Any = task.request
-    reset_contextvars(**request.log_tokens)
+    unbind_contextvars("task_name", "task_id")
 
 
 @worker_shutting_down.connect

@@ -81,7 +81,7 @@ BEHIND: Final = gauge(
 QUOTAS_REACHED: Final = gauge(
     "konstruct_quotas_reached",
     "Tenants that had reached a limit at the last measurement.",
-    quota=tuple(quota.value for quota in Quota),
+    quota=Quota.values,
     level=("soft", "hard"),
 )
 LAST_BACKUP: Final = gauge(

@@ -166,7 +166,7 @@ class HttpLanguageModel:
                     ),
                     self._slot(deadline),
                 ):
-                    completion = self._ask(request, on_text and send, deadline)
+                    completion = self._ask(request, on_text and send, deadline, self.api)
                     usage = completion.usage or {}
                     tokens = {kind: usage[kind] for kind in _TOKENS if kind in usage}
                     traces.set_attributes(name=None, **tokens)
@@ -204,18 +204,8 @@ class HttpLanguageModel:
         Raises:
             LLMError: as of `complete`. LLMReplyInvalid: not every text has one score.
         """
-        query, *documents = (message["content"] for message in request.messages)
-        payload = {"query": query, "documents": documents, "top_n": len(documents)}
-        if request.model:
-            payload["model"] = request.model
-        self._check_address()
-        url = completions.split_credentials(self.url)[0].rstrip("/").removesuffix("/rerank")
-        endpoint = Endpoint(f"{url}/rerank", "openai")
         _client(os.getpid(), self.is_guarded)  # its import may take a second
-        deadline = time.monotonic() + self.timeout
-        with closing(self._events(endpoint, request, payload, deadline)) as events:
-            _, data = next(events)
-        return completions.read_scores(data, len(documents))
+        return self._ask(request, None, time.monotonic() + self.timeout, "rerank")
 
     @contextmanager
     def _slot(self, deadline: float) -> Iterator[None]:
@@ -230,12 +220,16 @@ class HttpLanguageModel:
             yield
 
     def _ask(
-        self, request: CompletionRequest, on_text: OnText | None, deadline: float
+        self, request: CompletionRequest, on_text: OnText | None, deadline: float, api: str
     ) -> Completion:
-        self._check_address()
+        if self.is_guarded:
+            try:
+                check_url(self.url)
+            except AddressRefused as error:
+                raise _refused_address(error) from error
         # Errors contain the address, and must not contain credentials.
         url, _ = completions.split_credentials(self.url)
-        *others, last = completions.endpoints(url, self.api, known_api=_known_apis.get(url))
+        *others, last = completions.endpoints(url, api, known_api=_known_apis.get(url))
         for endpoint in (*others, last):
             try:
                 data = self._read(endpoint, request, on_text, deadline)
@@ -243,7 +237,9 @@ class HttpLanguageModel:
             except LLMRefused as error:
                 if endpoint is last or error.status not in UNKNOWN_PATH_STATUSES:
                     raise
-        if self.api == "auto":
+        if endpoint.api == "rerank":
+            return completions.read_scores(data, len(request.messages) - 1)
+        if api == "auto":
             _known_apis[url] = endpoint.api
         try:
             completion = completions.read_completion(data, with_calls=request.accepts_calls)
@@ -253,13 +249,6 @@ class HttpLanguageModel:
         if len(completion.text) > MAX_REPLY_CHARACTERS:
             raise LLMReplyTooLong(f"{len(completion.text):,} characters", MAX_REPLY_CHARACTERS)
         return completion
-
-    def _check_address(self) -> None:
-        if self.is_guarded:
-            try:
-                check_url(self.url)
-            except AddressRefused as error:
-                raise _refused_address(error) from error
 
     def _read(
         self,

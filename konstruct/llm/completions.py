@@ -112,18 +112,23 @@ class Endpoint:
     """An address, and the API of the server there."""
 
     url: str
-    api: Literal["pool", "openai"]
+    api: Literal["pool", "openai", "rerank"]
 
     def payload(
         self, request: CompletionRequest, *, default_model: str = "", stream: bool = False
     ) -> dict[str, Any]:
         """Return the JSON of the request.
 
-        A pool gets the tier, and a model only if the agent has one. OpenAI's API requires a model:
-        without one, the name of the tier is sent, which gateways such as LiteLLM can map. OpenAI's
-        API also requires the word JSON in a message if the answer must be JSON. Tools and options
-        have the same names in both APIs. A pool does not stream.
+        A reranker gets the first message as the query, and the others as the texts. A pool gets
+        the tier, and a model only if the agent has one. OpenAI's API requires a model: without one,
+        the name of the tier is sent, which gateways such as LiteLLM can map. OpenAI's API also
+        requires the word JSON in a message if the answer must be JSON. Tools and options have the
+        same names in both APIs. A pool does not stream.
         """
+        if self.api == "rerank":
+            query, *documents = (message["content"] for message in request.messages)
+            rerank = {"query": query, "documents": documents, "top_n": len(documents)}
+            return {**rerank, "model": request.model} if request.model else rerank
         model, is_openai = request.model or default_model, self.api == "openai"
         payload = {"messages": list(request.messages), **request.options}
         if is_openai or model:
@@ -165,10 +170,12 @@ def endpoints(url: str, api: str, *, known_api: str | None = None) -> list[Endpo
 
     Args:
         url: LLM_POOL_URL without credentials.
-        api: LLM_API: "auto", "pool" or "openai".
+        api: LLM_API: "auto", "pool" or "openai"; or "rerank".
         known_api: the API of an earlier answer, "pool" or "openai"; None: no earlier answer.
     """
     base = url.rstrip("/")
+    if api == "rerank":
+        return [Endpoint(f"{base.removesuffix('/rerank')}/rerank", "rerank")]
     is_openai = base.endswith(("/v1", "/chat/completions"))
     path = "" if base.endswith("/chat/completions") else "/chat/completions"
     openai = Endpoint(base + (path if is_openai else f"/v1{path}"), "openai")

@@ -92,25 +92,16 @@ def names(name: str, default: str) -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
-def named_urls(name: str, *allowed_names: str) -> dict[str, str]:
-    """Read a comma-separated list of NAME=URL from the environment.
-
-    Args:
-        name: the variable.
-        allowed_names: the names that the list may have; any if there are none.
-    """
+def named_urls(name: str) -> dict[str, str]:
+    """Read a comma-separated list of NAME=URL from the environment."""
     urls: dict[str, str] = {}
     for pair in names(name, ""):
         server, is_pair, url = pair.partition("=")
-        is_free = server in allowed_names or server != "default"
-        if not is_pair or not _SERVER_NAME.fullmatch(server) or server in urls or not is_free:
+        is_known = server in urls or server == "default"
+        if not is_pair or not _SERVER_NAME.fullmatch(server) or is_known:
             sys.exit(
                 f"konstruct: {name} is not like eu1=postgresql://…,eu2=postgresql://…, each server"
                 " once, by lower-case letters and digits; a comma within a URL is %2C."
-            )
-        if allowed_names and server not in allowed_names:
-            sys.exit(
-                f"konstruct: {name} names {server}, which is not one of {', '.join(allowed_names)}."
             )
         urls[server] = _require_url(name, url)
     return urls

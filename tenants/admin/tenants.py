@@ -31,7 +31,7 @@ from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
 from tenants.limits import quotas
-from tenants.limits.quotas import LABELS, Quota
+from tenants.limits.quotas import Quota
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting
@@ -102,10 +102,11 @@ def _field(quota: Quota, level: str) -> forms.DecimalField:
         required=False,
         # Two operators may edit the same page: each changes only the fields that they edited.
         show_hidden_initial=True,
-        min_value=0,
+        min_value=1 if quota is Quota.REQUESTS else 0,
+        max_value=quotas.MAX_LIMIT,
         decimal_places=6 if quota is Quota.COST else 0,
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
-        label=format_lazy("{}: {}", LABELS[quota], _LEVELS[level]),
+        label=format_lazy("{}: {}", quota.label, _LEVELS[level]),
         help_text=_("Empty: unlimited."),
     )
 
@@ -124,10 +125,9 @@ class QuotaFields(forms.ModelForm):
         """Check each quota's limits together."""
         cleaned: dict[str, Any] = super().clean() or {}
         for quota, limit in self.limits(cleaned).items():
-            try:
-                quotas.check_limit(quota, limit)
-            except quotas.QuotaInvalid as error:
-                self.add_error(f"quota_{quota.value}_hard", str(error))
+            if limit.soft is not None and limit.hard is not None and limit.soft > limit.hard:
+                text = gettext("%(quota)s: the soft limit is above the hard one.")
+                self.add_error(f"quota_{quota.value}_hard", text % {"quota": quota.label})
         return cleaned
 
     @staticmethod
@@ -225,7 +225,7 @@ def measured(name: str, description: Any, as_text: Callable[[Any], str]) -> Any:
 
 MEASURED: Final = (
     *(
-        measured(quota.value, LABELS[quota], lambda number: base.format_number(Decimal(number)))
+        measured(quota.value, quota.label, lambda number: base.format_number(Decimal(number)))
         for quota in (
             Quota.MESSAGES,
             Quota.TOKENS,
@@ -233,7 +233,7 @@ MEASURED: Final = (
             Quota.API_KEYS,
         )
     ),
-    measured("cost", LABELS[Quota.COST], lambda number: base.format_number(Decimal(number), 2)),
+    measured("cost", Quota.COST.label, lambda number: base.format_number(Decimal(number), 2)),
     measured("storage_bytes", _("On disk"), filesizeformat),
     measured(
         "measured_at", _("Measured"), lambda text: base.time_text(datetime.fromisoformat(text))

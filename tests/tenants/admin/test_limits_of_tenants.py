@@ -36,10 +36,10 @@ def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant)
         ({"quota_messages_hard": "-1"}, "greater than or equal to 0"),
         ({"quota_messages_hard": "ten"}, "Enter a number"),
         ({"quota_messages_hard": "1.5"}, "no more than 0 decimal places"),
-        ({"quota_messages_hard": "9" * 40}, "give a number from 0 to 1,000,000,000,000,000"),
+        ({"quota_messages_hard": "9" * 40}, "less than or equal to 1000000000000000"),
         ({"quota_messages_hard": "1e999999"}, ""),
         ({"quota_cost_hard": "0.0000001"}, "no more than 6 decimal places"),
-        ({"quota_requests_per_second_hard": "0"}, "give a number from 1"),
+        ({"quota_requests_per_second_hard": "0"}, "greater than or equal to 1"),
     ],
 )
 def test_invalid_limit_is_shown_as_an_error(
