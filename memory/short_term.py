@@ -16,8 +16,9 @@ from memory.conversations.short_term import (
     append_message,
     clear_window,
     get_recent_messages,
+    position_of,
 )
-from memory.conversations.window_store import Turn
+from memory.conversations.window_store import Position, Turn
 from tenants.context import asynchronous
 
 
@@ -27,6 +28,8 @@ def append_turns(
     user_id: str,
     turns: Sequence[Turn],
     window: int = WINDOW,
+    *,
+    position: Position | None = None,
 ) -> None:
     """Append a message and its reply by `append_message`, each once, however often it is called.
 
@@ -36,6 +39,7 @@ def append_turns(
     Args:
         turns: turns of the transcript, in their order.
         window: the maximum number of turns of the window.
+        position: of the last turn, if the caller has read it by `position_of`.
 
     Raises:
         InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
@@ -45,8 +49,9 @@ def append_turns(
     for turn in turns:
         role = windows.TurnRole(key, turn, collected)
         append_message(tenant_id, agent_id, user_id, role, turn.content, window)
+    last = turns[-1] if turns else None
     windows.append_turns(
-        tenant_id, agent_id, user_id, collected, window, last=turns[-1] if turns else None
+        tenant_id, agent_id, user_id, collected, window, last=last, position=position
     )
 
 

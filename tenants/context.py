@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
@@ -137,9 +137,7 @@ def tenant_scope(tenant_id: UUID | str) -> Iterator[UUID]:
 
 
 @contextmanager
-def known_tenant(
-    tenant_id: UUID | str, *, reads_only: bool = False, savepoint: bool = True
-) -> Iterator[UUID]:
+def known_tenant(tenant_id: UUID | str, *, savepoint: bool = True) -> Iterator[UUID]:
     """Run the block inside the tenant; raise UnknownTenant if the tenant has no tables.
 
     The block is a transaction, or a savepoint, so that an unknown tenant does not abort the
@@ -147,7 +145,6 @@ def known_tenant(
 
     Args:
         tenant_id: the tenant.
-        reads_only: roll it back at the end, with the settings that the block has made.
         savepoint: False for a block that only reads: no savepoint in a transaction of this tenant.
 
     Raises:
@@ -158,10 +155,8 @@ def known_tenant(
     try:
         with tenant_scope(tenant_id) as entered:
             is_needed = savepoint or not tenant_connection().has_transaction
-            with transaction.atomic(using=current_server(), savepoint=is_needed):
+            with transaction.atomic(using=current_server()) if is_needed else nullcontext():
                 yield entered
-                if reads_only:
-                    transaction.set_rollback(True, using=current_server())
     except ProgrammingError as error:
         if isinstance(error.__cause__, UndefinedTable):
             raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error

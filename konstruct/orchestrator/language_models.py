@@ -191,6 +191,8 @@ def chain_of(agent: Any) -> list[LanguageModel]:
 
 
 def _models_of(agent: Any) -> list[LanguageModel]:
+    if not getattr(agent, "has_models", True):
+        return []
     names = list(getattr(agent, "language_models", ()))
     chosen = Q(name__in=names) if names else Q(position__isnull=False)
     models = list(LanguageModel.objects.filter(chosen))

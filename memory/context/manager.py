@@ -20,7 +20,7 @@ from memory.models.facts import MemoryEntry
 from memory.recall import AdjacentTurn, FactHit, Hit, RecallResult
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy
 from memory.text.changes import Statement, newer_first, replacements
-from tenants.audit.people import time_zone_of
+from tenants.audit.people import NO_LOCALE, Locale, locales_of
 from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 
@@ -140,13 +140,14 @@ class ContextManager:
         instructions: str = "",
         pause: timedelta | None = None,
         time_zone: str = "",
+        locale: Locale | None = None,
     ) -> prompt.PromptParts:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
         Turns of the prompt are not recalled; older ones can be. Times are in the time zone of the
-        user, or else in `time_zone`, the agent's, or else in UTC. `instructions` is a system
-        message that the prompt has in full, besides the system prompt: its tokens are taken from
-        the shares of turns and memories.
+        user, or else in `time_zone`, the agent's, or else in UTC; `locale` is the user's, if the
+        caller has read it. `instructions` is a system message that the prompt has in full, besides
+        the system prompt: its tokens are taken from the shares of turns and memories.
 
         With a `pause` the context is that of a chat. Turns before the last pause of this length are
         no turns of the prompt; they are recalled. A follow-up, such as "How much of it?", is
@@ -164,11 +165,11 @@ class ContextManager:
                     session_messages = self.session.get_session_messages(thread_id)
                 if not session_messages and agent_id is not None and user_id is not None:
                     session_messages = short_term.get_recent_messages(tenant, agent_id, user_id)
-            zone: tzinfo = UTC
-            if user_id is not None:
+            if user_id is not None and locale is None:
                 # A memory of another kind may know the tenant alone.
                 with suppress(UnknownTenant), known_tenant(tenant, savepoint=False):
-                    zone = time_zone_of(user_id, time_zone)
+                    locale = locales_of([user_id]).get(user_id, NO_LOCALE)
+            zone: tzinfo = UTC if locale is None else locale.zone(time_zone)
             turns = _conversation_turns(session_messages or (), query, zone)
             turns, earlier = _split_at_pause(turns, pause)
             earlier = earlier if is_follow_up(query) else []
@@ -188,8 +189,9 @@ class ContextManager:
             facts: list[prompt.PromptFact] = []
             if query.strip():
                 recalled, facts = self._search(
-                    tenant_id, query, agent_id, user_id, policy=policy, excluded=excluded
-                )
+                    tenant_id, query, agent_id, user_id, policy=policy, excluded=excluded,
+                    locale=locale,
+                )  # fmt: skip
         recalled_facts = [prompt.PromptFact.from_hit(hit) for hit in recalled.facts]
         contents = {fact.content for fact in recalled_facts}
         facts = [fact for fact in facts if fact.content not in contents]
@@ -300,6 +302,7 @@ class ContextManager:
         *,
         policy: RecallPolicy | None,
         excluded: Iterable[str],
+        locale: Locale | None,
     ) -> tuple[RecallResult, list[prompt.PromptFact]]:
         """Search past conversations, if agent and user are given, and facts."""
         has_conversations = agent_id is not None and user_id is not None
@@ -316,6 +319,7 @@ class ContextManager:
                 policy=policy,
                 exclude=excluded,
                 query_embedding=vector,
+                locale=locale,
             )
         search = self.memory.search
         options: dict[str, Any] = {

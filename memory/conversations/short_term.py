@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.window_store import Conversation, Turn, Window, decode_all
+from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import WindowClear
@@ -76,7 +76,7 @@ class UserWindow(Window):
                 return self.conversation.count_current(message_ids)
         return len(message_ids)
 
-    def position_of(self, turn: Turn) -> tuple[bool, str]:
+    def position_of(self, turn: Turn) -> Position:
         """Return the position of the turn in the transcript: see `Conversation.position_of`."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return False, ""
@@ -206,6 +206,11 @@ class TurnRole(str):
     _collected: list[Turn]
 
 
+def position_of(tenant_id: UUID, agent_id: UUID, user_id: str, message_id: UUID) -> Position:
+    """Return the position of a turn for `append_turns`, in the transaction that writes it."""
+    return Conversation(tenant_id, agent_id, user_id).position_of(str(message_id))
+
+
 def append_turns(
     tenant_id: UUID | str,
     agent_id: UUID | str,
@@ -214,6 +219,7 @@ def append_turns(
     window: int = WINDOW,
     *,
     last: Turn | None = None,
+    position: Position | None = None,
 ) -> None:
     """Append turns of the transcript, each once, however often it is called.
 
@@ -225,6 +231,7 @@ def append_turns(
     Args:
         turns: a message and its reply, with their message ids; the reply is the last.
         last: the turn of the transcript that ends these, if `turns` may lack it.
+        position: of the last turn, if the caller has read it.
 
     Raises:
         InvalidArgument: a turn has no message_id, or user_id or the window is invalid.
@@ -243,7 +250,7 @@ def append_turns(
             window_store.append(target.key, turns, window=size, may_create=True)
         return
     with target.in_tenant(), target.log_outage():
-        is_cleared, before = target.position_of(last or turns[-1])
+        is_cleared, before = position or target.position_of(last or turns[-1])
         if not is_cleared:
             target.append(turns, size, before)
 

@@ -70,6 +70,7 @@ def record_message(
     usage: Mapping[str, int] | None = None,
     finish_reason: str = "",
     appended: bool = False,
+    may_exist: bool = True,
     job: tuple[JobKind, UUID] | None = None,
 ) -> tuple[Message, bool]:
     """Write a turn, and its embedding job, in one transaction.
@@ -87,6 +88,8 @@ def record_message(
             "content_filter"; empty if it wrote none.
         appended: True if the caller appends the turn to the window (`short_term.append_turns`).
             Otherwise a window in the cache is refreshed after a reply.
+        may_exist: False if the caller has checked that there is no such message: it is written
+            without a savepoint, and an error ends the caller's transaction.
         job: the kind and the lane of another job of the turn; None: there is no other.
 
     Returns:
@@ -121,7 +124,8 @@ def record_message(
         message.created_at = now
     unique = (message.idempotency_key, message.external_id, message.in_reply_to_id)
     try:
-        with known_tenant(tenant_id, savepoint=unique != (None, None, None)):
+        is_repeatable = may_exist and unique != (None, None, None)
+        with known_tenant(tenant_id, savepoint=is_repeatable):
             hold_people([message.user_id], agent_ids=[message.agent_id])
             message.save(force_insert=True)
             write_attributes([message])
@@ -134,6 +138,8 @@ def record_message(
             if message.channel in shared_channels():
                 transaction.on_commit(partial(append_to_thread, tenant_id, message))
     except IntegrityError:
+        if not may_exist:
+            raise
         with tenant_scope(tenant_id):
             existing = _existing(message)
         if existing is None:

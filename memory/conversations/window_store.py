@@ -73,6 +73,7 @@ WHERE turn.id = ANY(%(messages)s::uuid[])
   ))
 """
 
+Position = tuple[bool, str]
 _TURN: Final = ("id", "role", "content", "name", "created_at")
 
 
@@ -181,7 +182,7 @@ class Conversation:
         values = self._values(messages=list(message_ids))
         return int(fetch_value(_COUNT_CURRENT, values))
 
-    def position_of(self, message_id: str) -> tuple[bool, str]:
+    def position_of(self, message_id: str) -> Position:
         """Return whether a turn is cleared, and the id of the message that ends the turn before it.
 
         The id is NO_PREVIOUS_TURN for the first turn, and "" for a message that ends no turn of

@@ -53,15 +53,12 @@ def hnsw_scan() -> Iterator[None]:
     The scan ends once enough rows of the scope are found, or after `HNSW_MAX_SCAN_TUPLES` rows of
     any user. The settings are reset in an outer transaction.
     """
-    with transaction.atomic():
-        tenant_connection().set_local(
-            {
-                "hnsw.iterative_scan": "relaxed_order",
-                "hnsw.ef_search": str(HNSW_EF_SEARCH),
-                "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
-                # Without sorts, only the index has the order.
-                "enable_sort": "off",
-            }
-        )
+    settings = {
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.ef_search": str(HNSW_EF_SEARCH),
+        "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
+        # Without sorts, only the index has the order.
+        "enable_sort": "off",
+    }
+    with transaction.atomic(savepoint=False), tenant_connection().local_settings(settings):
         yield
-        transaction.set_rollback(True)

@@ -30,6 +30,8 @@ Piece = tuple[Message, int, str]
 
 # The number of turns that decide the language of a message that does not show it.
 TURNS_BEFORE = 6
+# The maximum number of vectors of one statement.
+MAX_VECTORS = 1024
 # The names of speakers without a name.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
 
@@ -200,14 +202,16 @@ def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
 def _write_vectors(messages: Iterable[Message], embedded: Embedded) -> None:
     """Write the vectors of these messages, which may have moved to another user meanwhile."""
     current = {message.id: message for message in messages}
-    for positions, vectors in embedded.batches:
-        pieces = [embedded.pieces[position] for position in positions]
-        rows = [
-            (current[message.id], position, piece)
-            for message, position, piece in pieces
-            if message.id in current
-        ]
-        of_current = [message.id in current for message, _, _ in pieces]
+    rows = [
+        (current[message.id], position, piece, vector)
+        for positions, vectors in embedded.batches
+        for (message, position, piece), vector in zip(
+            (embedded.pieces[position] for position in positions), vectors, strict=True
+        )
+        if message.id in current
+    ]
+    for start in range(0, len(rows), MAX_VECTORS):
+        found, positions, pieces, vectors = zip(*rows[start : start + MAX_VECTORS], strict=True)
         _insert(
             "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece,"
             " content, role, embedding, embedding_model) SELECT *, %s FROM unnest(%s::uuid[],"
@@ -215,13 +219,13 @@ def _write_vectors(messages: Iterable[Message], embedded: Embedded) -> None:
             " ON CONFLICT DO NOTHING",
             [
                 embedded.version,
-                [message.agent_id for message, _, _ in rows],
-                [message.user_id for message, _, _ in rows],
-                [message.id for message, _, _ in rows],
-                [position for _, position, _ in rows],
-                [piece for _, _, piece in rows],
-                [message.role for message, _, _ in rows],
-                vectors_literal(vectors[of_current]),
+                [message.agent_id for message in found],
+                [message.user_id for message in found],
+                [message.id for message in found],
+                list(positions),
+                list(pieces),
+                [message.role for message in found],
+                vectors_literal(vectors),
             ],
         )
 

@@ -54,7 +54,7 @@ from memory.scopes import scope_number
 from memory.text.changes import Statement, newer_first, replacements
 from memory.text.languages import latin_by_tag
 from tenants import traces
-from tenants.audit.people import NO_LOCALE, locales_of
+from tenants.audit.people import NO_LOCALE, Locale, locales_of
 from tenants.context import asynchronous, known_tenant, tenant_connection
 from tenants.metrics import counter, histogram
 
@@ -232,6 +232,7 @@ def recall(
     exclude: Iterable[UUID | str] = (),
     filters: Mapping[str, Any] | None = None,
     query_embedding: Sequence[float] | np.ndarray[Any, Any] | None = None,
+    locale: Locale | None = None,
 ) -> RecallResult:
     """Find earlier messages that answer `query`.
 
@@ -242,6 +243,7 @@ def recall(
         filters: conditions on the metadata of messages, see `memory.models.attributes`. Other
             messages do not affect the result.
         query_embedding: the vector of `query`, if the caller has it.
+        locale: of the user, if the caller has read it.
 
     Returns:
         At most `policy.top_k` messages, best first, each text once, and no answers of the built-in
@@ -281,9 +283,9 @@ def recall(
         "numbers": None,
         "neighbours": policy.neighbours,
     }
-    with known_tenant(tenant_id, reads_only=True) as tenant:
+    with known_tenant(tenant_id, savepoint=False) as tenant:
         values["tenant"] = tenant
-        locale = locales_of([user]).get(user, NO_LOCALE)
+        locale = locales_of([user]).get(user, NO_LOCALE) if locale is None else locale
         values["zone"] = locale.zone(policy.time_zone)
         question = Question.of(query, latin_by_tag(policy.language or locale.language))
         values["terms"] = [*question.terms, *question.alternatives]
@@ -291,9 +293,9 @@ def recall(
             matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
-        tenant_connection().set_local(PLAN_SETTINGS)
-        evidence = _read_evidence(values)
-        hits, cut, facts = _select(evidence, query, question, policy, exclude_ids)
+        with tenant_connection().local_settings(PLAN_SETTINGS):
+            evidence = _read_evidence(values)
+            hits, cut, facts = _select(evidence, query, question, policy, exclude_ids)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
     RECALLS.of(outcome="found" if hits else "abstained").inc()
     RECALL_SECONDS.of().observe(time.perf_counter() - started)

@@ -47,6 +47,7 @@ _ALLOWED: Final = re.compile(
     r"|ROLLBACK\s+TO|SET\s+CONSTRAINTS)\b",
     re.IGNORECASE,
 )
+_RESET_LOCAL: Final = "ROLLBACK TO SAVEPOINT local_settings; RELEASE SAVEPOINT local_settings"
 # The owner's statements that Postgres refuses in a transaction.
 _OUTSIDE_TRANSACTIONS: Final = re.compile(
     r"\s*(VACUUM|((CREATE|DROP)(\s+UNIQUE)?\s+INDEX|REINDEX\s+\w+)\s+CONCURRENTLY|REFRESH"
@@ -99,6 +100,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         # The settings of the open transaction. Empty: a rollback to a savepoint may have undone it.
         self._entered = ""
+        # To send before the next statement of the open transaction.
+        self._pending = ""
         self.introspection = OwnSchemaIntrospection(self)
         self.execute_wrappers.append(partial(_run_in_tenant, ref(self)))
 
@@ -168,7 +171,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if not self.is_in_transaction:
             raise ProgrammingError("settings are changed in a transaction only: use atomic()")
-        self.enter(*(f"SET LOCAL {name} = {sql.quote(value)}" for name, value in values.items()))
+        self.enter(*_local(values))
+
+    @contextmanager
+    def local_settings(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Change settings of Postgres for the block, which only reads, in an open transaction.
+
+        They are changed in one message. After the block the next statement of the transaction
+        resets them, if there is one, to what the transaction had before.
+        """
+        self.enter("SAVEPOINT local_settings", *_local(values))
+        try:
+            yield
+        except BaseException:
+            if not self.connection.closed:
+                self._send(_RESET_LOCAL)
+            raise
+        self._pending = _RESET_LOCAL
 
     def enter(self, *further: str, is_rollback: bool = False) -> None:
         """Have the open transaction, or one that this begins, be in the schema and tenant.
@@ -186,8 +205,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if limit := cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).statement_timeout:
                 begin += f"; SET LOCAL statement_timeout = '{limit}'"
             statements = [begin, wanted, *further]
-        elif status == TransactionStatus.INTRANS and wanted != self._entered:
-            statements = [wanted, *further]
+        elif status == TransactionStatus.INTRANS:
+            reset = [self._pending] if self._pending else []
+            statements = [*reset, *([wanted] if wanted != self._entered else ()), *further]
+        self._pending = ""
         if statements:
             self._send("; ".join(statements))
         self._entered = "" if is_rollback else wanted
@@ -282,6 +303,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # The thread has ended without closing it. Its slot in the pool must not be lost.
         if getattr(self.connection, "_pool", None) is not None:
             pool.abandon(self.connection)
+
+
+def _local(values: Mapping[str, str]) -> Iterator[str]:
+    for name, value in values.items():
+        yield f"SET LOCAL {name} = {sql.quote(value)}"
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
-from django.db.models import OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Subquery
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import get_language_info, gettext, gettext_lazy as _
@@ -40,9 +40,14 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(is_active=True)
 
     def with_version(self) -> Self:
-        """With the number of the last version of each as `version`."""
+        """With the number of the last version of each as `version`, and whether the tenant has
+        language models as `has_models`.
+        """
         versions = AgentVersion.objects.filter(agent_id=OuterRef("pk")).order_by("-number")
-        return self.annotate(version=Subquery(versions.values("number")[:1]))
+        return self.annotate(
+            version=Subquery(versions.values("number")[:1]),
+            has_models=Exists(LanguageModel.objects.all()),
+        )
 
     def named(self, name_or_id: str) -> Self:
         """The agent of that name or id; no name reads as an id, so one value is one agent."""
@@ -316,6 +321,7 @@ class Agent(TenantModel):
 
     # Set by `with_version`.
     version: int | None = None
+    has_models: bool = True
 
     objects = AgentQuerySet.as_manager()
 

@@ -11,7 +11,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db import models
+from django.db.models import Exists, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, JSONArray, NullIf
 
 from konstruct.orchestrator import exceptions, replies, tool_calls, usage
 from konstruct.orchestrator.handoff import escalations
@@ -21,6 +23,7 @@ from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces
 from tenants import transaction
+from tenants.audit.people import NO_LOCALE, Locale, Person
 from tenants.context import tenant_scope
 from tenants.limits.quotas import QuotaExceeded
 from tenants.metrics import counter
@@ -165,6 +168,8 @@ class Snapshot:
     """Agents whose rules have handed the thread over for this message."""
     can_hand_back: bool
     """Whether the answering agent got the thread by a handover."""
+    locale: Locale
+    """The language and the time zone of the user."""
     history: Sequence[Mapping[str, Any]] | None = None
     """The turns of the prompt that a program sent; None: those of the window."""
 
@@ -223,6 +228,7 @@ def read_snapshot(message_id: UUID) -> Snapshot:
         was_handled_by_person=row.was_handled_by_person,
         handed_over_by=frozenset(row.handed_over_by),
         can_hand_back=handover_id is not None,
+        locale=Locale(*row.locale) if row.locale else NO_LOCALE,
         history=None if answer_options is None else answer_options.history,
     )
 
@@ -256,5 +262,16 @@ def _messages() -> QuerySet[Any]:
             of_same_thread.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
             .to_agents()
             .values("from_agent_id")
+        ),
+        # Of the user, as `Locale`.
+        locale=Subquery(
+            Person.objects.filter(pk=OuterRef("user_id")).values(
+                found=JSONArray(
+                    "language",
+                    Coalesce(
+                        NullIf("time_zone", Value("", models.TextField())), "channel_time_zone"
+                    ),
+                )
+            )
         ),
     )

@@ -38,6 +38,7 @@ from memory.context import ContextManager, WorkingContextCompiler
 from memory.context.prompt import Prompt, PromptParts
 from memory.context.tokens import count_up_to, cut, even_limit
 from tenants import traces, transaction
+from tenants.audit.people import Locale
 from tenants.context import tenant_scope
 from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
@@ -222,7 +223,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         else:
             session = handovers.program_turns(message, snapshot.history)
         instructions = instructions_for(agent, snapshot.instructions)
-        gathered = gather_context(message, agent, session, instructions)
+        gathered = gather_context(message, agent, session, instructions, locale=snapshot.locale)
     gathered = runner.rerank(agent, gathered, {"agent_id": agent.id, "message_id": message.id})
     prompt = build_prompt(agent, gathered, session)
     # A tool call, or the introduction of an agent after a handover, may precede the reply.
@@ -245,6 +246,7 @@ def gather_context(
     session: PromptTurns | None = None,
     instructions: str = "",
     exclude: Collection[UUID] = (),
+    locale: Locale | None = None,
 ) -> PromptParts:
     """Load the turns, and recall facts and earlier messages of the agent.
 
@@ -265,6 +267,7 @@ def gather_context(
         instructions=instructions,
         pause=timedelta.max if session else timedelta(hours=agent.conversation_pause_hours),
         time_zone=agent.time_zone,
+        locale=locale,
     )
 
 

@@ -21,7 +21,7 @@ from memory.context.prompt import Prompt
 from memory.context.recall_events import record_prompt
 from memory.conversations import transcript
 from memory.conversations.transcript import copy_for_agent, copy_id
-from memory.conversations.window_store import Turn
+from memory.conversations.window_store import Position, Turn
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces
 from tenants import transaction
@@ -66,17 +66,20 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
         LeaseLost: another worker has the message. Nothing was written.
     """
     message = snapshot.message
-    reply = draft if isinstance(draft, Message) else record_draft(snapshot, draft, lease)
-    if reply is None:
+    recorded = (draft, None) if isinstance(draft, Message) else record_draft(snapshot, draft, lease)
+    if recorded is None:
         return
-    append_to_window(message, reply)
+    reply, position = recorded
+    append_to_window(message, reply, position)
     finish(snapshot, reply, lease)
     if (agent_id := handover_agent_id(reply)) is not None:
         append_copies(message, reply, agent_id)
 
 
-def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | None:
-    """Record the reply; return None without recording it if the thread has changed.
+def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> tuple[Message, Position] | None:
+    """Record the reply, and return it with its position in the window.
+
+    Return None without recording it if the thread has changed.
 
     During the request to the language model, the thread may have been escalated or handed over, or
     its messages may have been moved to another user.
@@ -101,21 +104,20 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
             if draft.agent.id != answering_id:
                 replies.REPLIES.cancel_attempts([message.id])
                 return None  # the other agent answers it
-        return record_reply(message, draft)
+        reply = record_reply(message, draft)
+        scope = (message.tenant_id, message.agent_id, message.user_id)
+        return reply, short_term.position_of(*scope, reply.pk)
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
-    """Store the reply and its recall event; return the existing reply if there is one.
-
-    Call it in a transaction.
-    """
+    """Store the reply to a message without one, and its recall event. Call it in a transaction."""
     content = draft.content
     if draft.agent.id != message.agent_id:
         of_agents = Message.objects.filter(**Thread.of(message).as_filter, role=Role.ASSISTANT)
         last = of_agents.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
         if last.first() != draft.agent.id:  # the first reply after a handover
             content = f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{content}"
-    reply, is_new = transcript.record_message(
+    reply, _ = transcript.record_message(
         tenant_id=message.tenant_id,
         **Thread.of(message).as_filter,  # type: ignore[arg-type]  # the names of a thread
         channel=message.channel,
@@ -127,15 +129,17 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         usage=draft.usage,
         finish_reason=draft.finish_reason,
         appended=True,
+        may_exist=False,
     )
-    if is_new and draft.prompt is not None:
+    if draft.prompt is not None:
         record_prompt(reply, draft.prompt)
-    if is_new:
-        usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
+    usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply
 
 
-def append_to_window(message: KonstructMessage, reply: Message) -> None:
+def append_to_window(
+    message: KonstructMessage, reply: Message, position: Position | None = None
+) -> None:
     """Append both turns to the window. Safe to run twice."""
     question = Turn(
         role=Role.USER,
@@ -144,9 +148,8 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
         name=message.name,
         at=message.created_at.isoformat() if message.created_at else "",
     )
-    short_term.append_turns(
-        message.tenant_id, message.agent_id, message.user_id, [question, Turn.of(reply)]
-    )
+    scope = (message.tenant_id, message.agent_id, message.user_id)
+    short_term.append_turns(*scope, [question, Turn.of(reply)], position=position)
 
 
 def finish(snapshot: Snapshot, reply: Message, lease: Lease) -> None:

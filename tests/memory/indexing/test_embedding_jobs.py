@@ -56,18 +56,18 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
             due_at = timezone.now() - timedelta(minutes=5 - number)
             EMBEDDINGS.jobs([message.id]).update(due_at=due_at, sweep_at=due_at)
     own, in_time = add_message(tenant_a.id, sentence(5)), add_message(tenant_a.id, sentence(6))
-    durations = []
+    batches = []
 
     def index(messages, embedded):
-        durations.append([message.id for message in sorted(messages, key=lambda row: row.number)])
+        batches.append([message.id for message in sorted(messages, key=lambda row: row.number)])
         index_messages(messages, embedded)
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
-    # Its own message first, then one batch of the oldest: tasks of other tenants are waiting.
-    assert drain(tenant_a.id, [own.id]) == DrainResult(stored=4, more=False)
-    assert durations == [[own.id], [message.id for message in overdue[:3]]]
+    # One batch, of its own message and the oldest: tasks of other tenants are waiting.
+    assert drain(tenant_a.id, [own.id]) == DrainResult(stored=3, more=False)
+    assert batches == [[message.id for message in (*overdue[:2], own)]]
     # A task whose message was stored in another batch takes the rest.
-    assert drain(tenant_a.id, [own.id]).stored == 2
+    assert drain(tenant_a.id, [own.id]).stored == 3
     assert waiting(tenant_a.id) == [in_time.content]
 
 

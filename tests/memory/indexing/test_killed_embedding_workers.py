@@ -47,8 +47,8 @@ WORKERS = """
             if where == "after the vectors" and len(batches) == 2:
                 die()
 
-        def store_and_die(ids):
-            done = store(ids)
+        def store_and_die(*arguments):
+            done = store(*arguments)
             if where == "after the commit" and len(batches) == 2:
                 die()
             return done

@@ -101,7 +101,9 @@ def test_first_reply_of_two_workers_is_stored(
     for content, is_late in (("First.", True), ("Second.", False)):
         lease = REPLIES.lease(message.id)
         assert lease is not None
-        reply = write.record_reply(message, Draft(program.agent, content))
+        reply = read_snapshot(message.id).reply or write.record_reply(
+            message, Draft(program.agent, content)
+        )
         assert reply.content == "First."
         write.append_to_window(message, reply)
         if is_late:
@@ -307,7 +309,7 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
 def test_internal_error_is_reported_by_its_type(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **options: object) -> None:
         raise ValueError("Failing row contains (bob, secret)")
 
     monkeypatch.setattr(respond, "gather_context", fail)

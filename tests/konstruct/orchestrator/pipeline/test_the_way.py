@@ -66,10 +66,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(28, first)
+    require(25, first)
     with committed():
         second = send_message(handled=False)
-    require(27, second)
+    require(24, second)
     assert not PendingReply.objects.exists()
 
 
@@ -84,11 +84,11 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         message = send_message("Remember that I like tea.", handled=False)
-    require(20, message)
+    require(17, message)
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(41, message)
+    require(38, message)
     assert not PendingReply.objects.exists()
 
 
@@ -121,5 +121,5 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(39, message)
+    require(36, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
