@@ -1,4 +1,9 @@
-"""Checks of arguments of memory's public functions. The error message has the value."""
+"""Checks of arguments of memory's public functions. The error message has the value.
+
+Channels and programs choose ids, such as a user's: they are compared exactly, and never changed.
+Two ids are equal if they have the same code points. They are not trimmed, folded or normalised:
+"zoe", "Zoe" and "zoe " are three users. A new id with an invisible character is refused.
+"""
 
 import functools
 import math
@@ -39,6 +44,9 @@ _UNSEEN: Final = re.compile(
     rf"[{_INVISIBLE}{_FURTHER}]|(?<!{_SHAPED})[{_SELECTORS}]"
     rf"|(?<!{_SHAPED})(?<!{_SHAPED}[{_SELECTORS}])[{_JOINERS}]|[{_JOINERS}]\Z"
 )
+_PLAIN: Final = re.compile(r"[\x21-\x7e]+")
+# SQLAlchemy's syntax for a driver: postgresql+asyncpg://
+_DRIVER: Final = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 # Times of messages: no chat is older, and the clock of another system may be ahead.
 MIN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_TIME_AHEAD: Final = timedelta(minutes=5)
@@ -146,6 +154,52 @@ def id_argument(name: str, value: str) -> str:
     return value
 
 
+def new_id_argument(name: str, value: str) -> str:
+    """Return an id for new rows: as `id_argument`, and visible.
+
+    Reading and erasing accept other ids, which may be older than this check.
+
+    Raises:
+        InvalidArgument: it has an `id_problem`.
+    """
+    if problem := id_problem(id_argument(name, value)):
+        raise InvalidArgument(f"{name}={value[:80]!a} {problem}")
+    return value
+
+
+def id_problem(value: str) -> str:
+    """Return why a text is no id of new rows; "" if it is one."""
+    if found := invisible_character(value):
+        return f"holds {found}: ids and names are one line of visible text; remove it"
+    if is_blank(value):
+        return "is blank"
+    if value in (".", ".."):
+        return "is a part of addresses, so that none leads to it; use another id"
+    return pseudonym_problem(value)
+
+
+def pseudonym_problem(value: str) -> str:
+    """Return that an id is the pseudonym of an erased user in the log, or ""."""
+    from tenants.audit.pseudonyms import PREFIX  # needs Django, without which an archive is read
+
+    if not value.startswith(PREFIX):
+        return ""
+    return f"begins with {PREFIX!r}, as the pseudonyms of erased users do; use another id"
+
+
+def as_code_points(value: str) -> str:
+    """Return the id with characters other than visible ASCII as code points; "" if there are none.
+
+    For people who have to distinguish similar ids.
+    """
+    if _PLAIN.fullmatch(value):
+        return ""
+    return "".join(
+        character if _PLAIN.fullmatch(character) else f"\u2039U+{ord(character):04X}\u203a"
+        for character in value
+    )
+
+
 def role_argument(value: str) -> str:
     """Return the role, which must be one of ROLES."""
     if value not in ROLES:
@@ -189,3 +243,37 @@ def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) ->
     if length == 0 or not math.isfinite(length):
         raise InvalidArgument(f"{name} has no direction: its squared length is {length}")
     return list(single.tolist())
+
+
+def require_configured_database(url: str | None) -> None:
+    """Accept None, and the URL of the database of this process.
+
+    Passwords are neither compared nor shown.
+
+    Raises:
+        InvalidArgument: it is another database, or no URL of one.
+    """
+    if url is None:
+        return
+    # Archives are read without Django and psycopg.
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    from tenants.context import tenant_connection
+
+    try:
+        given = conninfo_to_dict(_DRIVER.sub(r"\1://", url))
+    except (ProgrammingError, TypeError):
+        raise InvalidArgument("database_url is not the URL of a PostgreSQL database") from None
+    configured = tenant_connection().get_connection_params()
+    given.setdefault("user", configured.get("user"))
+    own, other = (
+        f"{database.get('host') or 'localhost'}:{database.get('port') or 5432}"
+        f"/{database.get('dbname')} as {database.get('user')}"
+        for database in (configured, given)
+    )
+    if own != other:
+        raise InvalidArgument(
+            f"this process uses the database {own}, not {other}: leave database_url out, or set"
+            " DATABASE_URL and start again"
+        )

@@ -10,65 +10,23 @@ from memory.arguments import (
     content_argument,
     count_argument,
     id_argument,
+    new_id_argument,
     role_argument,
     similarity_argument,
     uuid_argument,
     vector_argument,
 )
-from memory.conf import (
-    DISTANCE_TOLERANCE,
-    EXACT_ROWS,
-    HNSW_CANDIDATES_PER_ROW,
-    HNSW_EF_SEARCH,
-    STORED_CHANNEL,
-    THRESHOLD,
-    TOP_K,
-)
+from memory.conf import DISTANCE_TOLERANCE, STORED_CHANNEL, THRESHOLD, TOP_K
 from memory.embedding.embedder import model_version
-from memory.embedding.vectors import hnsw_scan, vector_literal
-from memory.ids import new_id_argument
+from memory.embedding.vectors import nearest
 from memory.indexing.service import index_words
 from memory.models import ConversationEmbedding, Message
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.audit.people import hold_people
-from tenants.context import asynchronous, fetch_all, fetch_column, fetch_value, known_tenant
+from tenants.context import asynchronous, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
-
-# The condition on the tenant repeats those of schema and policy: each is sufficient.
-_COUNT = """
-SELECT count(*) FROM (
-    SELECT FROM memory_conversationembedding
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
-    LIMIT %(limit)s
-) AS bounded
-"""
-
-# "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size, and find
-# only rows among the nearest of all users. A row without a model belongs to the current one.
-_EXACT = """
-SELECT content FROM memory_conversationembedding
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
-  AND embedding_model IN (%(model)s, '') AND (embedding <=> %(query)s) + 0 <= %(distance)s
-ORDER BY (embedding <=> %(query)s) + 0, created_at DESC, id
-LIMIT %(top_k)s
-"""
-
-# HNSW returns rows in approximate order: more than needed are fetched and sorted exactly.
-_NEAREST = """
-WITH nearest AS MATERIALIZED (
-    SELECT id, content, created_at, embedding <=> %(query)s AS distance
-    FROM memory_conversationembedding
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
-      AND embedding_model IN (%(model)s, '')
-    ORDER BY embedding <=> %(query)s
-    LIMIT %(candidates)s
-)
-SELECT content, distance, count(*) OVER () FROM nearest
-ORDER BY distance, created_at DESC, id
-LIMIT %(top_k)s
-"""
 
 
 def retrieve_relevant(
@@ -99,23 +57,18 @@ def retrieve_relevant(
         InvalidArgument: a value is invalid; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
-    parameters: dict[str, Any] = {
-        "agent": uuid_argument("agent_id", agent_id),
-        "user": id_argument("user_id", user_id),
-        "query": vector_literal(vector_argument("query_embedding", query_embedding)),
-        "top_k": count_argument("top_k", top_k),
-        "distance": 1 - similarity_argument("threshold", threshold) + DISTANCE_TOLERANCE,
-        "model": model_version(),
-        "limit": EXACT_ROWS + 1,
-    }
+    agent, user = uuid_argument("agent_id", agent_id), id_argument("user_id", user_id)
+    vector = vector_argument("query_embedding", query_embedding)
+    count_argument("top_k", top_k)
+    least = similarity_argument("threshold", threshold) - DISTANCE_TOLERANCE
     with known_tenant(tenant_id) as tenant:
-        parameters["tenant"] = tenant
-        is_small = fetch_value(_COUNT, parameters) <= EXACT_ROWS
-        if not is_small:
-            nearest = _nearest(parameters)
-            if nearest is not None:
-                return nearest
-        return fetch_column(_EXACT, parameters)
+        # A row without a model belongs to the current one. The condition on the tenant repeats
+        # those of schema and policy: each is sufficient.
+        rows = ConversationEmbedding.objects.of(tenant, agent, user).filter(
+            embedding_model__in=(model_version(), "")
+        )
+        found = nearest(rows.only("content"), vector, top_k)
+    return [row.content for row in found if row.score >= least]
 
 
 aretrieve_relevant = asynchronous(retrieve_relevant)
@@ -172,17 +125,3 @@ def store_embedding(
 
 
 astore_embedding = asynchronous(store_embedding)
-
-
-def _nearest(parameters: dict[str, Any]) -> list[str] | None:
-    """Return the results of HNSW, or None if some may be missing.
-
-    HNSW stops after `HNSW_MAX_SCAN_TUPLES` rows of all users: with fewer rows than requested, the
-    rest of the scope was not read.
-    """
-    candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-    with hnsw_scan():
-        rows = fetch_all(_NEAREST, {**parameters, "candidates": candidates})
-    if not rows or rows[0][2] < candidates:
-        return None
-    return [content for content, distance, _ in rows if distance <= parameters["distance"]]

@@ -33,7 +33,7 @@ def main() -> None:
     dialogues = read_dialogues(parser.parse_args().locomo)
     set_up()
     from memory.embedding.embedder import get_embedder
-    from memory.text.chunking import cut_pieces
+    from memory.text.sentences import cut_pieces
 
     embedder = get_embedder()
 

@@ -51,17 +51,17 @@ def main() -> None:
 
 def embedder_of(runtime: str) -> Any:
     """Return an embedder of the packaged model with that runtime."""
-    from memory.embedding import embedder
+    from memory.embedding import runtimes
     from memory.embedding.embedder import Embedder
     from memory.embedding.model_files import model_files
 
-    graphs = embedder.GRAPHS
+    graphs = runtimes.GRAPHS
     if runtime == "torch":
-        embedder.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
+        runtimes.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
     try:
         return Embedder(model_files(""))
     finally:
-        embedder.GRAPHS = graphs  # type: ignore[misc]
+        runtimes.GRAPHS = graphs  # type: ignore[misc]
 
 
 def print_loading(runtime: str) -> None:
@@ -128,7 +128,7 @@ def compare_messages(data: Path, count: int) -> None:
 def pieces(path: Path, count: int, embedder: Any) -> list[list[str]]:
     """Return pieces of the first messages of a file, in groups as the outbox claims them."""
     from memory.conf import OUTBOX_BATCH
-    from memory.text.chunking import cut_pieces
+    from memory.text.sentences import cut_pieces
 
     turns = [turn for dialogue in read_dialogues(path, None) for turn in dialogue.turns][:count]
     cut = [

@@ -20,7 +20,7 @@ from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from memory.browse.people import displayed_names
+from memory.browse.lists import displayed_names
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
 from tenants import transaction

@@ -34,7 +34,7 @@ from konstruct.api.models import valid_id
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.models import Agent
 from memory.arguments import id_argument, time_zones
-from memory.browse.people import displayed_names
+from memory.browse.lists import displayed_names
 from memory.exceptions import InvalidArgument
 from tenants.admin.recorded_admin import ChoiceFilter
 from tenants.context import statement_timeout

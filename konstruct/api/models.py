@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent
-from memory.ids import id_problem
+from memory.arguments import id_problem
 from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData, rows_of_user

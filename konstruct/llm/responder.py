@@ -14,9 +14,8 @@ from typing import Any, Final
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
 from memory.conf import RESPONDER_MARK
 from memory.context.chat import CONTEXT_OPENING, EARLIER, KNOWN, without_date_prefixes
-from memory.text.chunking import split_sentences
 from memory.text.lexical import lexemes
-from memory.text.questions import is_question
+from memory.text.sentences import is_question, split_sentences
 from tenants import traces
 
 DISCLAIMER = RESPONDER_MARK

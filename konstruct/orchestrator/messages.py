@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
 from memory.models import Message
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.audit.models import MessageErasure
 from tenants.context import execute, fetch_value, public_scope, tenant_scope
@@ -145,7 +145,7 @@ def _join(*ids: str) -> str:
 # Escalations, and tool calls that wait. The rows are the source, and the product reads them. Other
 # programs read the keys. The key of a thread exists from the commit that opens a state until the
 # commit that ends it. It has the rows of the thread as JSON, by the number of their scope
-# (memory/scopes.py), which does not contain the user's id.
+# (memory/models/recall.py), which does not contain the user's id.
 STATES: Final[list["ThreadState"]] = []
 # Exists while the cache has the keys of all tenants.
 WRITTEN_KEY: Final = "public:thread_states"

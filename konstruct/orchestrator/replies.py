@@ -37,7 +37,7 @@ from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import thread_window
 from memory.models import Message, Role
-from memory.models.conversations import is_indexed
+from memory.models.recall import is_indexed
 from tenants import redis_keys, transaction
 from tenants.jobs import JobKind
 from tenants.outbox.events import record_event

@@ -20,7 +20,7 @@ from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window
 from memory.models import Message
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind

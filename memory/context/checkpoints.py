@@ -38,9 +38,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from psycopg import Cursor, IsolationLevel
 from psycopg.rows import DictRow, dict_row
 
-from memory.arguments import text_argument
+from memory.arguments import new_id_argument, text_argument
 from memory.exceptions import CheckpointRefused, InvalidArgument, SessionTablesOutdated
-from memory.ids import new_id_argument
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import tenant_connection, tenant_scope

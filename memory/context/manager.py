@@ -12,7 +12,7 @@ from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
 from memory.context import chat, prompt
 from memory.context.search import is_follow_up, relevant_facts, with_turn_before
-from memory.context.task import Task, TaskArgument
+from memory.context.tokens import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
 from memory.embedding.embedder import model_version
 from memory.facts import LongTermMemory

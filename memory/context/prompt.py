@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.context import chat, tokens
-from memory.context.task import Task
+from memory.context.tokens import Task
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
 from memory.recall.service import Reason

@@ -20,7 +20,7 @@ import ormsgpack
 from memory.context.chat import date_prefix
 from memory.context.prompt import Prompt, as_uuid
 from memory.context.segments import Segment, SourceText, Splitter, split_own
-from memory.context.task import DESCRIPTION
+from memory.context.tokens import DESCRIPTION
 from memory.models import Message, PromptSource, RecallEvent
 from tenants.context import fetch_all
 

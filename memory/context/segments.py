@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from memory.conf import ERASED_PART
 from memory.context.chat import CONTEXT_NOTICE, CONTEXT_OPENING, EARLIER, KNOWN, REPLACED
-from memory.context.task import DATA_HEADING
-from memory.context.tokens import TRUNCATION_MARK
+from memory.context.tokens import DATA_HEADING, TRUNCATION_MARK
 
 # A segment, as JSON: a literal; the number of a source, whose whole content it is; a negative
 # number for another field of a source, see `_FIELDS`; [source, start, end]; or [n], the n-th

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from psycopg.errors import UndefinedTable
 
-from memory.arguments import count_argument, id_argument
-from memory.configuration_checks import require_configured_database
+from memory.arguments import count_argument, id_argument, require_configured_database
 from memory.context.chat import as_turn
 from memory.exceptions import NoTenant, UnreadableSession
 from tenants import context

@@ -12,7 +12,7 @@ import structlog
 
 from memory.arguments import count_argument
 from memory.context import chat, tokens
-from memory.context.task import Task, TaskArgument
+from memory.context.tokens import Task, TaskArgument
 from memory.exceptions import UnknownModelTier
 
 logger = structlog.get_logger(__name__)
@@ -214,11 +214,15 @@ class WorkingContextCompiler:
         return tokens.count(text)
 
     @staticmethod
-    def truncate_to_budget(text: str, budget: int) -> str:
-        """Return the text in at most `budget` tokens: whole, or its beginning, a mark and its
+    def truncate_to_budget(text: str, max_tokens: int) -> str:
+        """Return the text in at most `max_tokens` tokens: whole, or its beginning, a mark and its
         end.
         """
-        return tokens.cut(text, count_argument("budget", budget, minimum=0))
+        return tokens.cut(text, count_argument("max_tokens", max_tokens, minimum=0))
+
+    # Programs know both names.
+    _count_tokens = count_tokens
+    _truncate_to_budget = truncate_to_budget
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the newest turns that fit into the session's share."""

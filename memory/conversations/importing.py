@@ -13,11 +13,11 @@ from uuid import UUID
 from django.utils.timezone import now as time_now
 
 from memory import arguments
+from memory.arguments import new_id_argument
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import transcript
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
-from memory.ids import new_id_argument
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.people import hold_people

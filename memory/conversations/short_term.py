@@ -15,12 +15,11 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from memory.arguments import count_argument, id_argument, role_argument
+from memory.arguments import count_argument, id_argument, new_id_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
 from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
 from memory.exceptions import InvalidArgument
-from memory.ids import new_id_argument
 from memory.models import WindowClear
 from tenants import transaction
 from tenants.context import asynchronous, known_tenant, tenant_scope

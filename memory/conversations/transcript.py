@@ -19,6 +19,7 @@ from django.db.models.expressions import RawSQL
 from memory.arguments import (
     id_argument,
     is_blank,
+    new_id_argument,
     role_argument,
     text_argument,
     time_argument,
@@ -28,10 +29,9 @@ from memory.conf import HANDOVER_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRA
 from memory.conversations.short_term import refresh_window
 from memory.conversations.thread_window import append_to_thread, shared_channels
 from memory.exceptions import InvalidArgument
-from memory.ids import new_id_argument
 from memory.models import Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
-from memory.text.folding import fold
+from memory.text.languages import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import asynchronous, execute, known_tenant, tenant_scope

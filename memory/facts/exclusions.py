@@ -15,8 +15,7 @@ from django.db.models import Q, QuerySet
 from memory.conversations import short_term, thread_window
 from memory.exceptions import InvalidArgument
 from memory.models import AuthorKind, FactEvidence, MemoryEntry, Message, RecallExclusion
-from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import Author
+from memory.models.facts import Author, MemoryEntryQuerySet
 from memory.text.lexical import lexemes
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access

@@ -12,14 +12,12 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memory.arguments import is_blank, is_unicode
+from memory.arguments import id_problem, is_blank, is_unicode
 from memory.embedding.embedder import model_version
 from memory.facts.lifecycle import retract
 from memory.facts.service import LongTermMemory
-from memory.ids import id_problem
 from memory.models import MemoryEntry
-from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import Author
+from memory.models.facts import Author, MemoryEntryQuerySet
 from tenants.context import execute, required_tenant_id
 from tenants.exceptions import KonstructError
 

@@ -21,11 +21,16 @@ from memory import exceptions
 from memory.arguments import vector_argument
 from memory.embedding.embedder import model_version
 from memory.facts.exclusions import exclude_corrected, include_corrected
-from memory.facts.search import check_entry
-from memory.facts.versions import MAX_ATTEMPTS, insert, keep_version, same_scope, write_attributes
+from memory.facts.rows import (
+    MAX_ATTEMPTS,
+    check_entry,
+    insert,
+    keep_version,
+    same_scope,
+    write_attributes,
+)
 from memory.fields import digest
 from memory.models.conversations import Message
-from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
     SYSTEM,
     Author,
@@ -36,9 +41,10 @@ from memory.models.facts import (
     FactKind,
     FactState,
     MemoryEntry,
+    MemoryEntryQuerySet,
 )
 from tenants import transaction
-from tenants.context import execute, fetch_row
+from tenants.context import execute
 from tenants.outbox import events as outbox
 from tenants.outbox.models import EventType
 
@@ -56,17 +62,6 @@ EVENT_BY_STATE: Final[dict[str, EventType]] = {
     FactState.SUPERSEDED: EventType.FACT_SUPERSEDED,
     FactState.RETRACTED: EventType.FACT_RETRACTED,
 }
-
-# Returns whom the fact is about, and its state.
-_RECORD_EVENT: Final = """
-WITH event AS (
-    INSERT INTO memory_factevent
-        (memory_id, action, author_kind, author_id, author_name, reason, other_id)
-    VALUES (%(memory_id)s, %(action)s, %(kind)s, %(id)s, %(name)s, %(reason)s, %(other_id)s)
-)
-SELECT agent_id, coalesce(user_id, ''), state FROM memory_memoryentry
-WHERE memory_id = %(memory_id)s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ class RecordedCandidate:
 
 
 def record_event(
-    memory_id: UUID,
+    fact: MemoryEntry,
     action: FactAction,
     *,
     author: Author,
@@ -123,20 +118,19 @@ def record_event(
     other_id: UUID | None = None,
 ) -> None:
     """Record a change of a fact, and its event for programs, in the transaction of the change."""
-    agent_id, user_id, state = fetch_row(
-        _RECORD_EVENT,
-        {
-            "memory_id": memory_id,
-            "action": str(action),
-            "kind": str(author.kind),
-            "id": author.id,
-            "name": author.name,
-            "reason": reason,
-            "other_id": other_id,
-        },
+    FactEvent.objects.create(
+        memory_id=fact.memory_id,
+        action=action,
+        author_kind=author.kind,
+        author_id=author.id,
+        author_name=author.name,
+        reason=reason,
+        other_id=other_id,
     )
-    if (event := EVENT_BY_STATE.get(state)) is not None and reason != MORE_EVIDENCE:
-        outbox.record_event(event, memory_id, agent_id=agent_id, user_id=user_id)
+    if (event := EVENT_BY_STATE.get(fact.state)) is not None and reason != MORE_EVIDENCE:
+        outbox.record_event(
+            event, fact.memory_id, agent_id=fact.agent_id, user_id=fact.user_id or ""
+        )
 
 
 # --- Candidates -----------------------------------------------------------------------------------
@@ -273,10 +267,10 @@ def _record_new(
     if insert(entry) is not entry:
         return None
     _add_evidence(entry, quotes, entry.run_id)
-    record_event(entry.memory_id, FactAction.PROPOSE, author=author, reason=review)
+    record_event(entry, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return RecordedCandidate(Outcome.PROPOSED, entry.memory_id)
-    record_event(entry.memory_id, FactAction.CONFIRM, author=SYSTEM, reason=NO_REVIEW)
+    record_event(entry, FactAction.CONFIRM, author=SYSTEM, reason=NO_REVIEW)
     if is_past:
         return RecordedCandidate(Outcome.PAST, entry.memory_id)
     if current is not None:
@@ -310,7 +304,7 @@ def _record_again(
     if existing.state in (FactState.ACTIVE, FactState.PROPOSED) or (
         existing.state == FactState.SUPERSEDED and existing.valid_to and newest < existing.valid_to
     ):
-        record_event(memory_id, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
+        record_event(existing, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
         return RecordedCandidate(Outcome.CONFIRMED, memory_id)
     # Stated again after it had ended, or after a person decided against it.
     current = _fact_to_supersede(existing, superseded_id)
@@ -329,7 +323,7 @@ def _record_again(
         replaces=current.memory_id if current else None,
     )
     write_attributes(existing)
-    record_event(memory_id, FactAction.PROPOSE, author=author, reason=review)
+    record_event(existing, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return RecordedCandidate(Outcome.PROPOSED, memory_id)
     if current is not None:
@@ -362,7 +356,7 @@ def confirm(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
         if current is not None and is_past:
             changes |= {"state": FactState.SUPERSEDED, "valid_to": current.valid_from}
         _save(fact, **changes)
-        record_event(memory_id, FactAction.CONFIRM, author=author, reason=reason)
+        record_event(fact, FactAction.CONFIRM, author=author, reason=reason)
         if current is not None and not is_past:
             _supersede(current, by=fact, author=author)
     return fact
@@ -396,7 +390,7 @@ def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
     with transaction.atomic():
         fact = _lock_fact(memory_id, FactState.PROPOSED)
         _save(fact, state=FactState.REJECTED)
-        record_event(memory_id, FactAction.REJECT, author=author, reason=reason)
+        record_event(fact, FactAction.REJECT, author=author, reason=reason)
     return fact
 
 
@@ -413,7 +407,7 @@ def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
         fact = _lock_fact(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
         _save(fact, state=FactState.RETRACTED, retracted_at=timezone.now())
         exclude_corrected(fact, author=author, reason=reason)
-        record_event(memory_id, FactAction.RETRACT, author=author, reason=reason)
+        record_event(fact, FactAction.RETRACT, author=author, reason=reason)
     return fact
 
 
@@ -441,7 +435,7 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
                 changes["valid_to"] = None
         _save(fact, **changes)
         include_corrected([memory_id])
-        record_event(memory_id, FactAction.RESTORE, author=author, reason=reason)
+        record_event(fact, FactAction.RESTORE, author=author, reason=reason)
     return fact
 
 
@@ -485,7 +479,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
                 continue
             _save(fact, state=FactState.ACTIVE, valid_to=None)
             include_corrected([fact.memory_id])
-            record_event(fact.memory_id, FactAction.RESTORE, author=author, reason=reason)
+            record_event(fact, FactAction.RESTORE, author=author, reason=reason)
             restored.append(fact)
     return {"removed": removed, "restored": restored, "kept": kept}
 
@@ -571,7 +565,7 @@ def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
         valid_to=max(fact.valid_from, by.valid_from),
         valid_to_precision=by.valid_from_precision,
     )
-    record_event(fact.memory_id, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
+    record_event(fact, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
     if by.kind == FactKind.ENTERED and author.kind in DECIDING_AUTHORS:
         exclude_corrected(fact, author=author, new_content=by.content)
 

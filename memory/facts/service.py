@@ -13,31 +13,28 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
 from memory import arguments
+from memory.arguments import require_configured_database
 from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
-from memory.configuration_checks import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
+from memory.embedding.model_files import require_configured_model
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
 from memory.facts.lifecycle import record_event, refuse_own_proposal, supersede_by_entered
-from memory.facts.search import (
-    check_entry,
-    filter_facts,
-    nearest_facts,
-    nearest_rows,
-    tenant_of_entry,
-    time_argument,
-)
-from memory.facts.versions import (
+from memory.facts.rows import (
     MAX_ATTEMPTS,
+    check_entry,
     existing_entry,
+    filter_facts,
     insert,
     merge_into,
+    nearest_facts,
     same_scope,
+    tenant_of_entry,
+    time_argument,
     update_entry,
 )
 from memory.fields import digest
 from memory.models.attributes import metadata_values
-from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
     SYSTEM,
     Author,
@@ -46,6 +43,7 @@ from memory.models.facts import (
     FactKind,
     FactState,
     MemoryEntry,
+    MemoryEntryQuerySet,
 )
 from memory.text.changes import differs_by_one_word
 from tenants import transaction
@@ -162,7 +160,7 @@ class LongTermMemory:
                     with transaction.atomic():
                         existing = insert(entry)
                         if existing is entry:
-                            record_event(entry.memory_id, FactAction.ENTER, author=author)
+                            record_event(entry, FactAction.ENTER, author=author)
                             if entry.slot:
                                 supersede_by_entered(entry.memory_id, author)
                             break
@@ -173,14 +171,13 @@ class LongTermMemory:
                         return _merge_duplicate(existing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
-            others = same_scope(entry).as_of().comparable(entry.embedding_model)
-            others = others.exclude(memory_id=entry.memory_id)
-            nearest = nearest_rows(others, entry.embedding, MAX_NEAR_DUPLICATES)
+            others = same_scope(entry).as_of().exclude(memory_id=entry.memory_id)
             near = tuple(
                 other
-                for other in nearest
-                if other.score >= NEAR_DUPLICATE
-                and not differs_by_one_word(other.content, entry.content)
+                for other in nearest_facts(
+                    others, entry.embedding, MAX_NEAR_DUPLICATES, threshold=NEAR_DUPLICATE
+                )
+                if not differs_by_one_word(other.content, entry.content)
             )
         if near:
             logger.info(
@@ -286,20 +283,15 @@ class LongTermMemory:
                     reason=reason,
                 )
                 _refuse_own_proposal_of(changed, author)
-                record_event(fact_id, FactAction.CHANGE, author=author, reason=reason)
+                record_event(changed, FactAction.CHANGE, author=author, reason=reason)
                 return changed
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
         """Remove a fact with all its versions; return False if the tenant has no such fact."""
         fact_id = arguments.uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant, transaction.atomic():
-            versions = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
-            # Locked first: rows that others add meanwhile would otherwise stay without their fact.
-            existing = versions.entries().select_for_update().values_list("memory_id").first()
-            if existing is None:
-                return False
-            enqueue_tombstones(FACT, fact_id)
-            return versions.delete()[0] > 0
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            facts = MemoryEntry.objects.of_tenant(tenant).entries()
+            return delete_facts(facts.filter(memory_id=fact_id)) > 0
         return False
 
     # --- Reading ----------------------------------------------------------------------------
@@ -463,9 +455,8 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
         removed = 0
         for start in range(0, len(memory_ids), REMOVE_BATCH):
             batch = memory_ids[start : start + REMOVE_BATCH]
-            entries = MemoryEntry.objects.filter(
-                Q(memory_id__in=batch, version_of__isnull=True)
-            ).select_for_update()
+            # Locked first: versions that others add meanwhile would stay without their fact.
+            entries = MemoryEntry.objects.entries().filter(memory_id__in=batch).select_for_update()
             removed += len(entries.order_by("memory_id").values_list("memory_id"))
             enqueue_tombstones(FACT, *batch)
             MemoryEntry.objects.filter(Q(memory_id__in=batch) | Q(version_of__in=batch)).delete()
@@ -537,15 +528,15 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
             refuse_own_proposal(existing.memory_id, author)
-        merge_into(existing.memory_id, entry, revived=revived, author=author)
+        merged = merge_into(existing.memory_id, entry, revived=revived, author=author)
         if revived:
             include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)
-            record_event(existing.memory_id, FactAction.ENTER, author=author)
+            record_event(merged, FactAction.ENTER, author=author)
         elif existing.content != entry.content:
-            record_event(existing.memory_id, FactAction.CHANGE, author=author)
+            record_event(merged, FactAction.CHANGE, author=author)
         if entry.slot:
             supersede_by_entered(existing.memory_id, author)
     return StoredFact(existing.memory_id, created=False)

@@ -11,16 +11,14 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef
 
 from memory.embedding.embedder import Embedder, get_embedder
-from memory.embedding.text_model import Vectors
+from memory.embedding.runtimes import Vectors
 from memory.embedding.vectors import array_literal, vectors_literal
 from memory.models import ConversationEmbedding, IndexedMessage, Message, PersonName
-from memory.models.querysets import MessageQuerySet
-from memory.scopes import scope_number, session_number
+from memory.models.conversations import MessageQuerySet
+from memory.models.recall import scope_number, session_number
 from memory.text import lexical
-from memory.text.chunking import count_words, cut_pieces
-from memory.text.folding import fold
-from memory.text.languages import Language, latin_by_tag, locales_of_agents
-from memory.text.questions import only_asks
+from memory.text.languages import Language, fold, latin_by_tag, locales_of_agents
+from memory.text.sentences import count_words, cut_pieces, only_asks
 from tenants import transaction
 from tenants.audit.people import NO_LOCALE, locales_of
 from tenants.context import execute, known_tenant

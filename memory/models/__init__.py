@@ -3,19 +3,14 @@
 from memory.models.attributes import MessageAttribute
 from memory.models.conversations import (
     AgentUserModel,
-    ConversationEmbedding,
-    IndexedMessage,
+    Conversation,
+    ConversationItem,
     Message,
-    PendingEmbedding,
-    Posting,
-    PromptSource,
-    RecallEvent,
+    PersonName,
     Role,
-    Scope,
     WindowClear,
     server_now,
 )
-from memory.models.exclusions import RecallExclusion
 from memory.models.facts import (
     AuthorKind,
     FactAction,
@@ -27,4 +22,13 @@ from memory.models.facts import (
     MemoryEntry,
     Precision,
 )
-from memory.models.people import Conversation, ConversationItem, PersonName
+from memory.models.recall import (
+    ConversationEmbedding,
+    IndexedMessage,
+    PendingEmbedding,
+    Posting,
+    PromptSource,
+    RecallEvent,
+    RecallExclusion,
+    Scope,
+)

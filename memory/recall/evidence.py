@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.recall.queries import Strategy, evidence_sql, texts_sql
-from memory.text.chunking import sentence_spans
+from memory.text.sentences import sentence_spans
 from tenants.context import fetch_all, fetch_row, fetch_value
 
 Flags = NDArray[np.bool_]

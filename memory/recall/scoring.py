@@ -26,15 +26,20 @@ from memory.recall.evidence import (
 )
 from memory.recall.policy import RecallWeights
 from memory.text import lexical
-from memory.text.chunking import count_words, split_sentences
-from memory.text.english import ASKED_NUMBERS, WHEN
 from memory.text.languages import ENGLISH, Language
-from memory.text.questions import is_question
+from memory.text.sentences import count_words, is_question, split_sentences
 
 # Of a pasted page, the beginning and the end are used.
 MAX_TERMS = 64
 
+# "How much", "how many", as stemmed: answers do not repeat them.
+ASKED_NUMBERS = frozenset(("much", "mani"))
+
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’]*")
+# A question for a time, in English.
+_WHEN = regex.compile(
+    r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", regex.IGNORECASE
+)
 
 
 def proper_names(text: str, latin: Language = ENGLISH) -> list[str]:
@@ -112,7 +117,7 @@ class Question:
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
             mentions_user=mentions_user,
             mentions_agent=mentions_agent,
-            asks_when=bool(WHEN.search(query))
+            asks_when=bool(_WHEN.search(query))
             or any(word.text in word.language.when for word in words),
             is_question=is_question(query),
             languages=frozenset(word.language.code for word in words),

@@ -25,6 +25,7 @@ from memory.embedding.embedder import embed, model_version
 from memory.embedding.model_files import model_files
 from memory.exceptions import InvalidArgument
 from memory.models import Message
+from memory.models.recall import scope_number
 from memory.recall.evidence import (
     CitedFact,
     Evidence,
@@ -50,7 +51,6 @@ from memory.recall.scoring import (
     rank,
     weigh_words,
 )
-from memory.scopes import scope_number
 from memory.text.changes import Statement, newer_first, replacements
 from memory.text.languages import latin_by_tag
 from tenants import traces

@@ -40,7 +40,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.orchestrator.history_import.lines import _moment
     from konstruct.strict_json import read_json
     from memory.context import chat, tokens
-    from memory.context.task import Task
+    from memory.context.tokens import Task
     from memory.models.attributes import metadata_values, parse_filters
     from memory.recall import scoring
     from memory.text import chunking, lexical

@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
-from memory.configuration_checks import require_configured_database, require_configured_model
+from memory.arguments import require_configured_database
 from memory.context import ContextManager, LongTermMemory, SessionStore
 from memory.embedding.embedder import model_version
+from memory.embedding.model_files import require_configured_model
 from memory.exceptions import InvalidArgument
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import SchemaOutdated, UnknownTenant

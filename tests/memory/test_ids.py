@@ -11,12 +11,12 @@ from django.db import IntegrityError
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy.archive import export_memory, import_memory
 from memory.archive import SQLiteManager
+from memory.arguments import as_code_points, new_id_argument
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
-from memory.ids import as_code_points, new_id_argument
 from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, Scope

@@ -14,7 +14,7 @@ import psycopg
 import redis
 
 from konstruct.processes import processes_in
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tests.end_to_end.deployment import Deployment, Supervised
 from tests.survival.llm import EchoServer
 

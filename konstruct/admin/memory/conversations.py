@@ -25,8 +25,8 @@ from konstruct.orchestrator.metering import last_calls
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import CLOSED
 from konstruct.templatetags.texts import speaker
-from memory.browse import threads
-from memory.browse.people import displayed_names
+from memory.browse import lists
+from memory.browse.lists import displayed_names
 from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.models import Message
@@ -67,10 +67,10 @@ class ConversationList(PageList):
         rows: Any = super().get_queryset(request).defer("content", "metadata", "usage")
         user_id = request.GET.get("user", "").replace("\0", "")
         people: Any = {"agent_ids": pages.agent_names(), "user_ids": [user_id]} if user_id else {}
-        return threads.last_of_threads(rows, **people).annotate(
+        return lists.last_of_threads(rows, **people).annotate(
             shown=Left("content", MAX_PREVIEW_CHARACTERS),
-            title=threads.of_conversation("title"),
-            origin=threads.channel_of_thread(),
+            title=lists.of_conversation("title"),
+            origin=lists.channel_of_thread(),
         )
 
     def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
@@ -85,7 +85,7 @@ class ConversationList(PageList):
 
 ConversationList.serve(Message)
 _MESSAGES = Message.objects.defer("content").annotate(
-    origin=threads.channel_of_thread(), title=threads.of_conversation("title")
+    origin=lists.channel_of_thread(), title=lists.of_conversation("title")
 )
 
 
@@ -94,7 +94,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
     log_row_access(request, Action.VIEW, anchor, "conversation")
-    turns: list[Any] = [*threads.turns_around(anchor)]  # with annotations
+    turns: list[Any] = [*lists.turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in turns])
@@ -118,7 +118,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     if chosen and request.user.has_perm("memory.view_recallevent"):
         of_both = {"agent_id": anchor.agent_id, "user_id": anchor.user_id}
         reply = Message.objects.filter(pk=chosen, **of_both).first()
-    earlier, later = threads.turns_beside(turns[0], turns[-1])
+    earlier, later = lists.turns_beside(turns[0], turns[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {agent.pk: agent.name for agent in agents}
     thread = Thread.of(anchor).as_filter
@@ -134,9 +134,9 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         person=turns[-1].person_name,
         channel=anchor.origin,
         is_shared=anchor.channel in shared_channels(),
-        has_other_people=threads.has_other_people(anchor),
+        has_other_people=lists.has_other_people(anchor),
         copies=[
-            (turn.pk, names[turn.agent_id]) for turn in threads.conversations_beside(anchor, names)
+            (turn.pk, names[turn.agent_id]) for turn in lists.conversations_beside(anchor, names)
         ],
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=turns,
@@ -160,7 +160,7 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     Of a channel in which several people speak it also shows the recent turns, as prompts have them.
     """
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
-    turns: list[Any] = threads.turns_around(anchor, of_all=True)
+    turns: list[Any] = lists.turns_around(anchor, of_all=True)
     recent: list[Any] | None = None
     if anchor.channel in shared_channels() and request.user.has_perm(VIEW_WINDOWS):
         recent = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
@@ -171,7 +171,7 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
         turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk
     first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
-    earlier, later = threads.turns_beside(first, last, of_all=True)
+    earlier, later = lists.turns_beside(first, last, of_all=True)
     return tenant_site.render(
         request,
         "konstruct/thread.html",

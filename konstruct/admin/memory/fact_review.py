@@ -22,14 +22,14 @@ from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
+from memory.browse.lists import turns_around
 from memory.browse.search import MessageFilter, search_messages
-from memory.browse.threads import turns_around
 from memory.facts import LongTermMemory, confirm, reject, restore, retract
 from memory.facts.exclusions import wrong_stems
-from memory.facts.versions import value_in
+from memory.facts.rows import value_in
 from memory.models import AuthorKind, FactEvent, FactEvidence, FactState, MemoryEntry, Message
-from memory.text.chunking import sentence_spans
 from memory.text.lexical import lexemes
+from memory.text.sentences import sentence_spans
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state

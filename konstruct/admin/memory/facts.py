@@ -24,7 +24,7 @@ from memory.arguments import is_blank
 from memory.context.recall_traces import with_queries
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, recalls_with
-from memory.facts.versions import existing_entry
+from memory.facts.rows import existing_entry
 from memory.models import FactEvent, FactState, MemoryEntry
 from memory.models.attributes import metadata_values
 from tenants.admin.recorded_admin import BADGES, ChoiceFilter

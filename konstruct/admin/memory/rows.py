@@ -20,7 +20,7 @@ from konstruct.admin.access import AgentRowsAdmin, log_access
 from konstruct.admin.operations.queue import JobAdmin
 from konstruct.orchestrator.models import Agent
 from memory import models
-from memory.browse.people import displayed_names
+from memory.browse.lists import displayed_names
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.conversations.short_term import clear_window, get_recent_messages

@@ -22,7 +22,7 @@ from konstruct.admin.memory.sources import left_out_context, memory_context
 from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.people import people, with_text
+from memory.browse.lists import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.context.search import search_memory

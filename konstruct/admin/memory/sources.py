@@ -25,7 +25,7 @@ from memory.facts import exclude_from_recall, include_again
 from memory.models import MemoryEntry, Message, RecallEvent, RecallExclusion, Role
 from memory.models.facts import FactState
 from memory.recall.service import unknown_languages
-from memory.text.chunking import sentence_spans
+from memory.text.sentences import sentence_spans
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.audit.people import NO_LOCALE, locales_of

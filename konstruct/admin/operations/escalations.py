@@ -17,7 +17,7 @@ from konstruct.admin import pages
 from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.threads import turns_around
+from memory.browse.lists import turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.recorded_admin import BADGES

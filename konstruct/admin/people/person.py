@@ -30,10 +30,8 @@ from konstruct.orchestrator.identities.timeline import (
 )
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from konstruct.templatetags.texts import translated
-from memory.arguments import time_zones
-from memory.browse.people import names_of
-from memory.browse.threads import channel_of_thread, last_of_threads
-from memory.ids import as_code_points
+from memory.arguments import as_code_points, time_zones
+from memory.browse.lists import channel_of_thread, last_of_threads, names_of
 from memory.models import AuthorKind, FactAction, FactState, MemoryEntry, Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest

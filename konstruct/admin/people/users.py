@@ -30,8 +30,8 @@ from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from konstruct.orchestrator.identities.person_export import PersonExport, exported_models
 from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.templatetags.texts import translated
-from memory.browse.people import people, similar_user_ids, with_text
-from memory.ids import as_code_points
+from memory.arguments import as_code_points
+from memory.browse.lists import people, similar_user_ids, with_text
 from memory.models import Message
 from tenants.admin.exports import streamed
 from tenants.admin.sites import tenant_site

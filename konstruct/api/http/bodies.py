@@ -26,7 +26,7 @@ from rest_framework.request import Request
 
 from konstruct.api.http.problems import MAX_ERRORS
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory import arguments, exceptions, ids
+from memory import arguments, exceptions
 from memory.models.attributes import parse_filters
 
 
@@ -105,7 +105,7 @@ _UNSEEN: Final = r"\x01-\x1f\x7f-\x9f\xad\u2028-\u202e\u2066-\u2069"
 _CONTROLS: Final = rf"\x00{_UNSEEN}"
 NO_NUL = TextRule(r"^[^\x00]*\Z", _nul_problem)  # Postgres stores no NUL
 NOT_BLANK = TextRule(rf"^[\s{_UNSEEN}]*[^\s{_CONTROLS}][^\x00]*\Z", _blank_problem)
-ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", ids.id_problem)
+ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", arguments.id_problem)
 
 
 class StrictCharField(serializers.CharField):

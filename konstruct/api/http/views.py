@@ -38,7 +38,7 @@ from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conversations.transcript import metadata_argument
-from memory.facts.versions import merge_metadata
+from memory.facts.rows import merge_metadata
 from tenants import outages, serving, transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action

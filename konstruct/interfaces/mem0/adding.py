@@ -22,7 +22,7 @@ from memory.fields import digest
 from memory.models import MemoryEntry, Message
 from memory.models.facts import SYSTEM
 from memory.tasks import embed_and_store
-from memory.text.chunking import estimated_pieces
+from memory.text.sentences import estimated_pieces
 from tenants import context, jobs, transaction
 
 

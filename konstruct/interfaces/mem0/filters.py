@@ -22,7 +22,8 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
-from memory.models import MemoryAttribute, MemoryEntry, attributes, fact_querysets
+from memory.models import MemoryAttribute, MemoryEntry, attributes
+from memory.models.facts import MemoryEntryQuerySet
 from tenants.context import required_tenant_id
 
 ENTITIES: Final = ("user_id", "agent_id", "app_id", "run_id")
@@ -146,7 +147,7 @@ def require_entity(caller: Caller, tree: Filter) -> None:
 
 def memories_of(
     caller: Caller, tree: Filter = MATCH_ALL, *, expired: bool = False
-) -> fact_querysets.MemoryEntryQuerySet:
+) -> MemoryEntryQuerySet:
     """Return the caller's facts that match a filter, as a lazy query inside the tenant.
 
     Args:
@@ -169,7 +170,7 @@ def memories_of(
         caller.named["user_id"] = user_id
     if agent in agents and caller.agent_id in (None, agents[agent]):
         caller.named["agent_id"] = agents[agent]
-    return cast(fact_querysets.MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
+    return cast(MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
 
 
 def parse_time(field: str, value: Any) -> datetime:

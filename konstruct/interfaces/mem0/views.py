@@ -30,7 +30,7 @@ from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, StoredFact, delete_facts, nearest_facts
 from memory.models import MemoryAttribute, MemoryEntry
-from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action

@@ -37,8 +37,7 @@ from memory.arguments import time_zones
 from memory.conversations.importing import DerivedIds
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, embed_facts
-from memory.facts.search import check_entry
-from memory.facts.versions import existing_entry
+from memory.facts.rows import check_entry, existing_entry
 from memory.models import MemoryEntry
 from tenants import transaction
 from tenants.audit.changes import storable

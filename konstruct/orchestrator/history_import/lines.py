@@ -18,13 +18,13 @@ from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extractio
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from memory import arguments
+from memory.arguments import new_id_argument
 from memory.conversations import importing
 from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
-from memory.ids import new_id_argument
 from memory.models import Message
 from memory.tasks import embed_and_store
-from memory.text.chunking import estimated_pieces
+from memory.text.sentences import estimated_pieces
 from tenants import transaction
 from tenants.jobs import enqueue_task
 

@@ -13,11 +13,10 @@ from django.db.models.functions import Length, Now
 
 from konstruct.orchestrator.exceptions import NothingToLink, RowNotFound
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
-from memory.arguments import text_argument
-from memory.browse.people import similar_user_ids
-from memory.ids import new_id_argument
+from memory.arguments import new_id_argument, text_argument
+from memory.browse.lists import similar_user_ids
 from memory.models import PersonName
-from memory.text.folding import fold
+from memory.text.languages import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import execute, fetch_column, fetch_value

@@ -20,11 +20,10 @@ from django.db.models import Q, QuerySet
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.strict_json import read_json
-from memory.arguments import id_argument, text_argument
+from memory.arguments import id_argument, pseudonym_problem, text_argument
 from memory.exceptions import InvalidArgument
-from memory.ids import pseudonym_problem
 from memory.models import MemoryEntry, Message, PersonName, PromptSource, RecallEvent
-from memory.text.folding import fold
+from memory.text.languages import fold
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure

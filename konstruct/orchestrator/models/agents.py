@@ -16,9 +16,8 @@ from django.utils.translation import get_language_info, gettext, gettext_lazy as
 
 from konstruct.orchestrator.models.language_models import LanguageModel, ModelKind
 from konstruct.orchestrator.tool_catalog import TOOLS
-from memory.arguments import is_blank, time_zone_argument
+from memory.arguments import id_problem, is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
-from memory.ids import id_problem
 from memory.models import Message, server_now
 from memory.recall.policy import RecallPolicy, RecallWeights
 from memory.text.languages import LATIN_BY_CODE

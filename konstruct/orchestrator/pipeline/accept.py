@@ -21,7 +21,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
-from memory.text.chunking import estimated_pieces
+from memory.text.sentences import estimated_pieces
 from tenants import transaction
 from tenants.audit.people import NO_LOCALE, Locale, Person
 from tenants.context import tenant_scope

@@ -23,7 +23,7 @@ from memory.conversations import transcript
 from memory.conversations.transcript import copy_for_agent, copy_id
 from memory.conversations.window_store import Position, Turn
 from memory.models import Message, Role
-from memory.text.chunking import estimated_pieces
+from memory.text.sentences import estimated_pieces
 from tenants import transaction
 from tenants.exceptions import reason_of
 from tenants.jobs import Lease, enqueue_task

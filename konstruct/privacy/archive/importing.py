@@ -28,7 +28,7 @@ from memory.conversations.transcript import (
     write_attributes as write_message_attributes,
 )
 from memory.exceptions import CheckpointRefused
-from memory.facts.versions import write_attributes
+from memory.facts.rows import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.audit.people import hold_people

@@ -13,8 +13,8 @@ from konstruct.orchestrator.identities.channel_identities import is_known, linke
 from konstruct.orchestrator.identities.erasure_requests import threads_of
 from konstruct.orchestrator.models import ChannelIdentity
 from memory.models import PersonName
-from memory.scopes import scope_number
-from memory.text.folding import fold
+from memory.models.recall import scope_number
+from memory.text.languages import fold
 from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import is_distinctive
 from tenants.context import fetch_column

@@ -9,7 +9,7 @@ from konstruct.privacy.erasure.progress import ErasureProgress
 from memory.context.recall_events import NO_ID
 from memory.indexing.service import remove_from_word_index
 from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallEvent
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.context import connection, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError

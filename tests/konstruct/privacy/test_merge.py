@@ -35,8 +35,8 @@ from memory.models import (
     RecallEvent,
     Scope,
 )
+from memory.models.recall import scope_number
 from memory.recall import recall
-from memory.scopes import scope_number
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, about_people
 from tenants.context import tenant_scope

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from memory.browse.people import people, with_text
+from memory.browse.lists import people, with_text
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.transcript import MAX_NAME_CHARACTERS
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, PersonName
-from memory.text.folding import fold
+from memory.text.languages import fold
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from memory.browse import search, threads
+from memory.browse import lists, search
+from memory.browse.lists import last_of_threads
 from memory.browse.search import MessageFilter, search_messages
-from memory.browse.threads import last_of_threads
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message
@@ -157,7 +157,7 @@ def test_every_thread_is_listed_once_and_the_latest_first(
     monkeypatch: pytest.MonkeyPatch,
     walked: int,
 ) -> None:
-    monkeypatch.setattr(threads, "MAX_WALKED_THREADS", walked)
+    monkeypatch.setattr(lists, "MAX_WALKED_THREADS", walked)
     with tenant_scope(tenant_a.id):
         for number in range(7):
             add_exchange(f"t{number}", user_id=("maria", "noa", "M1")[number % 3], agent=number % 2)

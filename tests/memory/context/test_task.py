@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memory.context import tokens
-from memory.context.task import DATA_HEADING, Task
+from memory.context.tokens import DATA_HEADING, Task
 from memory.exceptions import InvalidArgument
 
 DISCOUNT = {

@@ -81,8 +81,10 @@ def test_a_text_is_counted_and_cut_by_the_compiler() -> None:
     cut = compiler.truncate_to_budget("word " * 900, 100)
     assert tokens.TRUNCATION_MARK in cut
     assert compiler.count_tokens(cut) <= 100
-    with pytest.raises(InvalidArgument, match="budget=-1 is not a whole number"):
-        compiler.truncate_to_budget("x", -1)
+    assert compiler._truncate_to_budget("word " * 900, max_tokens=100) == cut
+    assert compiler._count_tokens(cut) == compiler.count_tokens(cut)
+    with pytest.raises(InvalidArgument, match="max_tokens=-1 is not a whole number"):
+        compiler.truncate_to_budget("x", max_tokens=-1)
 
 
 def test_oversized_memories_leave_room_to_those_after_them() -> None:

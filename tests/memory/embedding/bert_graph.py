@@ -19,9 +19,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from benchmarks.recall.languages import HELD_OUT, HISTORIES, LANGUAGES
-from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
-from memory.embedding.onnx_model import OnnxModel
+from memory.embedding.runtimes import GRAPHS, OnnxModel
 
 WEIGHTS = "model.safetensors"
 OPSET = 20  # the first one with Gelu

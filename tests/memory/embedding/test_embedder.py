@@ -134,7 +134,6 @@ def test_weights_that_are_no_model_are_named(tmp_path):
 
 
 def test_missing_library_of_another_model_is_named(tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "memory.embedding.torch_model", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(EmbeddingModelError, match=r"needs torch.*install requirements/models\.txt"):
         Embedder(ModelFiles(path=tmp_path, version="other@0"))

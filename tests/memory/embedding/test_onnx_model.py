@@ -9,9 +9,8 @@ import onnx
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
-from memory.embedding.onnx_model import OnnxModel
+from memory.embedding.runtimes import GRAPHS, OnnxModel
 from tests.konstruct.running import run_python
 from tests.memory.embedding import bert_graph
 
@@ -51,7 +50,7 @@ def served():
 @pytest.fixture(scope="module")
 def reference():
     # Every worker reads this file, and torch takes seconds to import.
-    from memory.embedding.torch_model import TorchModel
+    from memory.embedding.runtimes import TorchModel
 
     return TorchModel(model_files("").path)
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from memory.context import MemoryEntry
+from memory.embedding import vectors
 from memory.embedding.embedder import embed, model_version
-from memory.facts import search
 from memory.models import MemoryAttribute
 from memory.models.attributes import matching_attributes, parse_filters
 from tenants.context import connection, tenant_scope
@@ -167,7 +167,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
 def test_hnsw_finds_the_nearest_of_many_facts(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "EXACT_ROWS", 50)
+    monkeypatch.setattr(vectors, "EXACT_ROWS", 50)
     words = ["tea", "rye", "door", "office", "train", "river", "music", "winter"]
     texts = [f"{first} and {second}, {n}" for first in words for second in words for n in (1, 2, 3)]
     with tenant_scope(tenant_a.id):

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.facts.versions import value_in
+from memory.facts.rows import value_in
 from memory.models import MemoryEntry
 from memory.models.facts import Author, AuthorKind, FactEvent
 from tenants.context import tenant_scope

@@ -11,7 +11,7 @@ import pytest
 from memory.indexing.embedding_jobs import drain
 from memory.indexing.service import index_messages
 from memory.models import ConversationEmbedding, IndexedMessage, Message, Posting, Scope
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from memory.text import lexical
 from tenants import transaction
 from tenants.context import connection, tenant_scope

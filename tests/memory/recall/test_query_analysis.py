@@ -4,7 +4,7 @@ import pytest
 
 from memory.recall.scoring import MAX_TERMS, Question, proper_names
 from memory.text import lexical
-from memory.text.questions import is_question, only_asks
+from memory.text.sentences import is_question, only_asks
 
 
 @pytest.mark.parametrize(

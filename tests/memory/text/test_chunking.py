@@ -3,7 +3,7 @@
 import pytest
 
 from memory.embedding.embedder import get_embedder
-from memory.text.chunking import count_words, cut_pieces, split_sentences
+from memory.text.sentences import count_words, cut_pieces, split_sentences
 
 
 def characters(text: str) -> int:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from memory.text.chunking import count_words
 from memory.text.lexical import (
     bm25_weight,
     date_lexemes,
@@ -16,6 +15,7 @@ from memory.text.lexical import (
     term_weights,
     words,
 )
+from memory.text.sentences import count_words
 
 
 @pytest.mark.parametrize(

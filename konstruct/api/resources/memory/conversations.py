@@ -24,10 +24,11 @@ from rest_framework.reverse import reverse
 from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.resources.people import erasures
 from konstruct.orchestrator.usage import require_storage
-from memory.browse.threads import last_of_threads, of_conversation
+from memory.browse.lists import last_of_threads, of_conversation
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations import items, transcript
-from memory.models import Conversation, Message, Role, conversations
+from memory.models import Conversation, Message, Role
+from memory.models.recall import is_indexed
 from tenants.audit.models import Action
 
 MAX_PREVIEW_CHARACTERS = 200
@@ -207,7 +208,7 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
     @action(
         detail=False,
         url_path="transcript",
-        queryset=Message.objects.annotate(is_indexed=conversations.is_indexed()),
+        queryset=Message.objects.annotate(is_indexed=is_indexed()),
         ordering=("created_at", "number"),
     )
     @views.operation(Action.VIEW, filters=TranscriptFilter, page=TurnSerializer)

@@ -25,19 +25,19 @@ from konstruct.orchestrator.usage import admit_memories
 from memory import facts as memory_facts
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound
-from memory.models import MemoryEntry, attributes, fact_querysets
-from memory.models.facts import FactEvent, FactState
+from memory.models import MemoryEntry, attributes
+from memory.models.facts import FactEvent, FactState, MemoryEntryQuerySet
 from tenants import context, transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 
-def tenant_facts() -> fact_querysets.MemoryEntryQuerySet:
+def tenant_facts() -> MemoryEntryQuerySet:
     """Return all facts and versions of the current tenant."""
     return MemoryEntry.objects.of_tenant(context.required_tenant_id())
 
 
-def visible_facts(caller: Caller) -> fact_querysets.MemoryEntryQuerySet:
+def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
     """Return the facts and versions that the caller may see.
 
     A key that is bound to an agent sees the agent's facts. A key that is bound to a user sees the

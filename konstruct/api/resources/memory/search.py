@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from konstruct.api.http import bodies, views
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, FoundFactSerializer
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
-from memory.browse.people import people, with_text
+from memory.browse.lists import people, with_text
 from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.context.search import search_memory

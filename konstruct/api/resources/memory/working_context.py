@@ -18,7 +18,7 @@ from memory import arguments, exceptions, models
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, WINDOW
 from memory.context import ContextManager, SessionStore
 from memory.context.prompt import PromptItem
-from memory.context.task import Task
+from memory.context.tokens import Task
 from memory.conversations.short_term import clear_window, get_recent_messages
 from tenants import transaction
 from tenants.audit.models import Action

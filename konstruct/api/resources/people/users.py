@@ -24,7 +24,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.identities import channel_identities, person_export, timeline
 from memory import arguments, conf, exceptions
-from memory.browse.people import people, with_text
+from memory.browse.lists import people, with_text
 from memory.conversations.transcript import metadata_argument
 from tenants.admin.exports import streamed
 from tenants.audit.models import Action

@@ -5,7 +5,7 @@ from django.test import Client
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import PendingReply
-from memory.browse import threads
+from memory.browse import lists
 from memory.conversations.transcript import copy_for_agent, record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -46,7 +46,7 @@ def test_threads_are_listed_by_their_latest_message(
 def test_threads_are_narrowed_to_an_agent_and_a_person(
     program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
-    monkeypatch.setattr(threads, "MAX_WALKED_THREADS", walked)
+    monkeypatch.setattr(lists, "MAX_WALKED_THREADS", walked)
     for query, users in (
         ({"user": "bob"}, ["bob"]),
         ({"q": "bob"}, ["bob"]),

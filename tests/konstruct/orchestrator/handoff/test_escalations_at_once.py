@@ -16,7 +16,7 @@ from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply
 from memory.models import Message
-from memory.scopes import scope_number
+from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.redis_keys import escalation_status_key

@@ -1,4 +1,4 @@
-"""Cuts a message into pieces to embed: its sentences, each with its subject.
+"""Sentences: the pieces of a message to embed, and whether a text is a question.
 
 A memory is found by its best piece: on LoCoMo the best cosine over "Subject: sentence" finds .576
 of the evidence in ten hits, one vector for the whole turn .441. Short sentences share a piece: .60,
@@ -9,6 +9,9 @@ tokenizer is an argument.
 from collections.abc import Callable, Iterator
 
 import regex
+
+from memory.text import lexical
+from memory.text.languages import QUESTION_WORDS, word_set
 
 # A sentence of one or two words ("Sure!", "Me too.") has no searchable content.
 MIN_WORDS = 3
@@ -126,3 +129,106 @@ def _parts(sentence: str, fits: Callable[[str], bool]) -> Iterator[str]:
     for half in (sentence[:cut].strip(), sentence[cut:].strip()):
         if half:
             yield from _parts(half, fits)
+
+
+# --- Questions -----------------------------------------------------------------------------------
+
+# Beginnings of questions that are not answered by yes or no. In "When I was five I lived in Bern"
+# the subject follows, in a question the verb.
+WH_WORDS = word_set("who whom whose what which when where why how")
+SUBJECT_WORDS = word_set("i we you he she it they my our your his her their")
+# "Do not forget" and "do remember" are no questions.
+AFTER_NO_SUBJECT = word_set("not never remember note keep forget")
+# "I live in Bern, remember?" Tokenized: "don't" is two words.
+TAGS = frozenset(
+    (
+        "ok", "okay", "right", "remember", "correct", "yes", "no", "yeah", "you know",
+        "did you know", "do you remember", "remember that", "is that ok", "got it", "understood",
+        "will you", "would you", "can you", "could you", "please",
+        *(
+            f"{verb}{negation} {subject}"
+            for verb in ("is", "are", "was", "were", "do", "does", "did", "has", "have")
+            for negation in ("", " not", "n t")
+            for subject in ("i", "you", "he", "she", "it", "we", "they")
+        ),
+    )
+)  # fmt: skip
+# A statement follows "Can you note ..." and "Did I tell you that ...".
+REQUESTING_WORDS = word_set("can could will would")
+NOTING_WORDS = word_set("note save store")
+TELLING_WORDS = word_set(
+    "remember forget mind know knew tell told say said mention mentioned see hear"
+)
+# "Can you please remember that": the words before a statement are among the first ones.
+MAX_TELLING_WORDS = 6
+
+_CLOSING = r"""["'”’»)\]」』）]*$"""
+_QUESTION_END = regex.compile(rf"(?:[?？؟⁇\u037e]|か[。｡]?){_CLOSING}")
+_STATEMENT_END = regex.compile(rf"[.!…。！｡]{_CLOSING}")
+
+
+def is_question(text: str) -> bool:
+    """Return whether every sentence of the text has the form of a question."""
+    return all(map(_is_question, _sentences(text)))
+
+
+def only_asks(text: str) -> bool:
+    """Return whether the text is a question that contains no statement.
+
+    These contain one: "I live in Bern, remember?", "Can you remember that I live in Bern?", "Do not
+    forget: I live in Bern" and "When I was five I lived in Bern". English only: in any other
+    language, every question only asks.
+    """
+    return all(
+        _is_question(sentence) and not _has_statement(sentence) for sentence in _sentences(text)
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    sentences = [s for s in split_sentences(text) if count_words(s) >= MIN_WORDS]
+    return sentences or [text.strip()]
+
+
+def _is_question(sentence: str) -> bool:
+    if _QUESTION_END.search(sentence):
+        return True
+    return (
+        not _STATEMENT_END.search(sentence)
+        and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+    )
+
+
+def _has_statement(sentence: str) -> bool:
+    """Return whether a sentence with the form of a question contains a statement."""
+    # Except the colon of a time of day, and that of "Quick question: where do I live?"
+    after_colon = sentence.partition(": ")[2].strip()
+    if after_colon and not _is_question(after_colon):
+        return True
+    words = lexical.words(sentence)
+    opening = words[0] if words else ""
+    if _QUESTION_END.search(sentence):
+        statement, _, tag = sentence.rpartition(",")
+        if count_words(statement) >= MIN_WORDS and opening not in QUESTION_WORDS:
+            return " ".join(lexical.words(tag)) in TAGS
+    elif opening in WH_WORDS:
+        # A question has its verb before its subject.
+        if words[1:2] and words[1] in SUBJECT_WORDS:
+            return True
+    elif words[1:2] and words[1] in AFTER_NO_SUBJECT:
+        return True
+    return _introduces_statement(words)
+
+
+def _introduces_statement(words: list[str]) -> bool:
+    """Return whether the words ask to remember the following statement: "can you remember that
+    ...".
+    """
+    if not {"i", "you"}.intersection(words[1:3]):
+        return False
+    head = words[:MAX_TELLING_WORDS]
+    if head[0] in REQUESTING_WORDS and not NOTING_WORDS.isdisjoint(head):
+        return True
+    return any(
+        word in TELLING_WORDS and "that" in words[position + 1 : position + 3]
+        for position, word in enumerate(head)
+    )
