@@ -1,6 +1,7 @@
 """Errors of the orchestrator."""
 
 from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from tenants.exceptions import KonstructError
 
@@ -84,6 +85,27 @@ class NothingToHandOver(KonstructError):
 
 class AlreadyDecided(KonstructError):
     """The tool call does not wait for consent."""
+
+
+class ProgramToolsInvalid(KonstructError):
+    """Tools that a program sends, or the results of their calls, are invalid.
+
+    `parameter` has the path in the request, `openai_code` the code of OpenAI's interface.
+    """
+
+    def __init__(self, parameter: str, detail: str, openai_code: str = "invalid_value") -> None:
+        super().__init__(detail)
+        self.parameter, self.openai_code = parameter, openai_code
+        self.fields = {parameter: [detail]}
+
+
+class ResultsMissing(ProgramToolsInvalid):
+    """A program has not sent the results of all calls of its tools. `calls` has the others."""
+
+    def __init__(self, calls: Sequence[UUID]) -> None:
+        detail = f"The results of these calls are missing: {', '.join(map(str, calls))}."
+        super().__init__("results", detail, "tool_result_missing")
+        self.calls = calls
 
 
 class NothingToLink(KonstructError):

@@ -6,7 +6,7 @@ name, it is the deployment's model itself.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -288,8 +288,10 @@ def client_of(
     )
 
 
-def described(model: LanguageModel, requested: str, tier: str) -> dict[str, str]:
+def described(model: LanguageModel, requested: str, tier: str) -> dict[str, Any]:
     """Return what the meter stores of a model, by the names of fields of `ModelCall`.
+
+    A model with its own server has its own prices, another one those of the deployment.
 
     Args:
         model: the model.
@@ -297,20 +299,20 @@ def described(model: LanguageModel, requested: str, tier: str) -> dict[str, str]
         tier: the agent's tier.
     """
     default = "" if model.endpoint else settings.LLM_MODEL
-    return {
-        "language_model": model.name,
-        "model": model.model or requested or default or tier,
-        "endpoint": host_of(model.endpoint or settings.LLM_POOL_URL),
-    }
-
-
-def cost(prompt_tokens: int, completion_tokens: int, model: LanguageModel) -> Decimal:
-    """Return the price of tokens: of a model with its own server by its prices, or else by
-    LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION.
-    """
     if model.endpoint:
         prices = model.prompt_price, model.completion_price
     else:
         prices = settings.LLM_PRICE_PROMPT, settings.LLM_PRICE_COMPLETION
-    price = prompt_tokens * prices[0] + completion_tokens * prices[1]
-    return (price / 1_000_000).quantize(Decimal("0.000001"))
+    return {
+        "language_model": model.name,
+        "model": model.model or requested or default or tier,
+        "endpoint": host_of(model.endpoint or settings.LLM_POOL_URL),
+        "prompt_price": prices[0],
+        "completion_price": prices[1],
+    }
+
+
+def cost(used: tuple[int, int], values: Mapping[str, Any]) -> Decimal:
+    """Return the cost of tokens of prompts and answers, by the prices from `described`."""
+    price = used[0] * values["prompt_price"] + used[1] * values["completion_price"]
+    return Decimal(price / 1_000_000).quantize(Decimal("0.000001"))

@@ -178,7 +178,7 @@ def call(
         raise
     finally:
         used = tokens_of(request.messages, answer) if answer else (0, 0)
-        price = language_models.cost(*used, model)
+        price = language_models.cost(used, values)
         if isinstance(answer, LLMError):
             answer.cost = price
         requests = answer.requests if answer else 1

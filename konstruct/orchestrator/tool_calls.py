@@ -5,7 +5,7 @@ The effect of a tool and the record of its execution are one transaction. So con
 killed workers and repeated deliveries execute a call once.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,11 +16,10 @@ from konstruct.llm.completions import Completion
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
 from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
-from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
-from memory.models import Message
 from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.limits.quotas import QuotaExceeded
@@ -28,9 +27,6 @@ from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 from tenants.redis_keys import pending_tool_confirm_key
 
-CONTINUED_WITHOUT_ANSWER = (
-    "The program went on without an answer: it had what it needed from the calls."
-)
 # Why a message is held, by the state of its calls. The first one that fits is taken.
 HELD_FOR_BY_STATE: Final = {
     ToolCallState.WAITING: HeldFor.CONSENT,
@@ -86,7 +82,8 @@ def record(
         ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
         for call in calls:
             if call.state in HELD_FOR_BY_STATE:
-                record_event(EventType.TOOL_CALL_WAITING, call.pk, about=message)
+                message_id = str(message.id)
+                record_event(EventType.TOOL_CALL_WAITING, call.pk, about=message, detail=message_id)
         if held_for is not None:
             replies.hold(message, held_for)
     return held_for is not None
@@ -304,56 +301,3 @@ def _run_once(call: ToolCall) -> ToolCall:
             set_result(locked, ToolCallState.FAILED, f"Error: {refusal}")
         locked.save(update_fields=["state", "result", "done_at"])
     return locked
-
-
-# --- Tools of programs ----------------------------------------------------------------------------
-
-
-def awaits_program(call: ToolCall) -> bool:
-    """Return whether the call waits for a result of the program that has the tool."""
-    return call.state == ToolCallState.WITH_PROGRAM
-
-
-def hold_for_program(message: KonstructMessage) -> bool:
-    """Hold the message if one of its calls waits for a program; return whether one does."""
-    with transaction.atomic():
-        calls = ToolCall.objects.of_message(message.id).with_program().select_for_update()
-        is_held = bool(list(calls))
-        if is_held:
-            replies.hold(message, HeldFor.PROGRAM)
-    return is_held
-
-
-def record_program_results(
-    message: Message,
-    results: Mapping[UUID, str],
-    *,
-    by: str,
-    options: AnswerOptions | None,
-) -> bool:
-    """Record results that a program sends; return False if all were recorded before.
-
-    After the result of its last call the message is answered. Call it in a transaction.
-
-    Args:
-        message: the message.
-        results: the results by the ids of the calls. Those of other calls are ignored.
-        by: the sender, for the record.
-        options: the new options of the answer, not saved yet. None: the program wants no answer,
-            and the message is closed.
-    """
-    calls = list(ToolCall.objects.of_message(message.id).select_for_update())
-    answered = [call for call in calls if awaits_program(call) and call.pk in results]
-    for call in answered:
-        call.state, call.result = ToolCallState.DONE, results[call.pk]
-        call.decided_by, call.decided_at, call.done_at = by, Now(), Now()
-        call.save(update_fields=["state", "result", "decided_by", "decided_at", "done_at"])
-    is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
-    if answered and is_held and not any(map(awaits_program, calls)):
-        if options is None:
-            replies.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
-        else:
-            AnswerOptions.objects.filter(pk=message.pk).delete()
-            options.save_for(message)
-            replies.release(konstruct_message(message))
-    return bool(answered)

@@ -14,7 +14,6 @@ from memory.conf import ERASED_PART
 from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, RERANKER, SCORES, SourceRows
 from memory.context.segments import Segment, join
 from memory.models import RecallEvent, RecallExclusion
-from memory.recall.service import unknown_languages
 
 
 def traces(events: Iterable[RecallEvent]) -> list[dict[str, Any]]:
@@ -61,12 +60,10 @@ class _Reader:
         """Return the trace."""
         _, query, injected, hits, cuts, scores, facts, prompt, _, reranker = self.document
         lines = [self.text(line) for line in injected]
-        asked = self.text(query)
         scored = iter(_unpack_scores(scores, len(hits) + len(cuts)))
         exclusions = self._reasons(hits, cuts)
         return {
-            "query": asked,
-            "unknown_languages": list(unknown_languages(asked)),
+            "query": self.text(query),
             "hits": [self._hit(hit, exclusions) | next(scored) for hit in hits],
             "cut": [
                 {

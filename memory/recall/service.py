@@ -180,8 +180,6 @@ class RecallResult:
     """Duration without the embedding of the query."""
     facts: tuple[FactHit, ...] = ()
     """The facts that replace hits, each once."""
-    unknown_languages: tuple[str, ...] = ()
-    """Codes of languages of the query that the embedding model does not know."""
 
     @property
     def ranking(self) -> list[Hit | FactHit]:
@@ -305,7 +303,6 @@ def recall(
         cut=cut,
         abstained=not hits,
         embedding_model=model,
-        unknown_languages=tuple(sorted(question.languages - known_languages())),
         milliseconds=1000 * (time.perf_counter() - embedded),
         facts=facts,
     )
@@ -319,13 +316,15 @@ def known_languages() -> frozenset[str]:
     return constants_of(model_files()).languages
 
 
-def unknown_languages(query: str, tag: str = "") -> tuple[str, ...]:
+def unknown_languages(query: str, user_id: str, language: str) -> tuple[str, ...]:
     """Return the codes of a query's languages that the embedding model does not know.
 
     Args:
         query: the text.
-        tag: the language of the agent or the user, as in recall; or "".
+        user_id: the user, who may have a language.
+        language: the language of the agent, which comes first, or "".
     """
+    tag = language or locales_of([user_id]).get(user_id, NO_LOCALE).language
     return tuple(sorted(Question.of(query, latin_by_tag(tag)).languages - known_languages()))
 
 

@@ -127,7 +127,7 @@ def record_event(
         about: has the agent, the user and the conversation.
         agent_id: the agent, of an event without a conversation.
         user_id: the user, of an event without a conversation.
-        detail: id of the message with an answer, or name of a quota.
+        detail: id of the message with an answer or with a tool call, or name of a quota.
     """
     _deliver(
         _RECORD,

@@ -74,7 +74,7 @@ class OutboxEvent(TenantModel):
     user_id = fields.optional_text("user", help_text="The user.")
     thread_id = fields.optional_text("thread", help_text="The conversation.")
     detail = fields.optional_text(
-        help_text="Id of the message with an answer; or name of the quota."
+        help_text="Id of the message with an answer or a tool call; or name of the quota."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it happened.")
 

@@ -1565,6 +1565,8 @@ CREATE TABLE __schema__.orchestrator_modelcall (
     error text DEFAULT ''::text NOT NULL,
     prompt_tokens integer DEFAULT 0 NOT NULL,
     completion_tokens integer DEFAULT 0 NOT NULL,
+    prompt_price numeric(12,6) DEFAULT 0 NOT NULL,
+    completion_price numeric(12,6) DEFAULT 0 NOT NULL,
     cost numeric(12,6) DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
     requests smallint DEFAULT 1 NOT NULL,
@@ -1590,7 +1592,9 @@ COMMENT ON COLUMN __schema__.orchestrator_modelcall.outcome IS 'Empty: the proce
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.error IS 'The reason of a failure.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.prompt_tokens IS 'Tokens sent.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.completion_tokens IS 'Tokens received.';
-COMMENT ON COLUMN __schema__.orchestrator_modelcall.cost IS 'Cost, by the prices of the language model at that time.';
+COMMENT ON COLUMN __schema__.orchestrator_modelcall.prompt_price IS 'Price of a million tokens sent.';
+COMMENT ON COLUMN __schema__.orchestrator_modelcall.completion_price IS 'Price of a million tokens received.';
+COMMENT ON COLUMN __schema__.orchestrator_modelcall.cost IS 'Cost of the tokens, by these prices.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.created_at IS 'When it was sent.';
 COMMENT ON COLUMN __schema__.orchestrator_modelcall.requests IS 'HTTP requests that were sent: a failed one is repeated up to twice.';
 CREATE TABLE __schema__.orchestrator_moveofpast (
@@ -1757,7 +1761,7 @@ COMMENT ON COLUMN __schema__.outbox_outboxevent.subject_id IS 'Id of the message
 COMMENT ON COLUMN __schema__.outbox_outboxevent.agent_id IS 'The agent.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.user_id IS 'The user.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.thread_id IS 'The conversation.';
-COMMENT ON COLUMN __schema__.outbox_outboxevent.detail IS 'Id of the message with an answer; or name of the quota.';
+COMMENT ON COLUMN __schema__.outbox_outboxevent.detail IS 'Id of the message with an answer or a tool call; or name of the quota.';
 COMMENT ON COLUMN __schema__.outbox_outboxevent.created_at IS 'When it happened.';
 CREATE TABLE __schema__.outbox_subscription (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 53fcc47c06ce5aa6421a139f7402bbc085fffe9ea09d5cc3e033030cefe4b3ae
+// Written by `make typescript` from docs/openapi.yaml, sha256 ff45c79bddc70bc549006eba679d0ad991b6688b7cbca2355266c5ccc6223963
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1264,6 +1264,26 @@ export interface paths {
          * @description Recall and recent turns can have the message, or its words, again, and the echoes of it.
          */
         delete: operations["include_again"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/messages/{message_id}/tool-results/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the results of your program's tools
+         * @description Give the results of all calls for which the message waits (`waits_for`). The language model continues with them: it answers, or calls tools again. The response is that of sending a message, also with `wait` and as a stream. The same results again change nothing.
+         */
+        post: operations["send_tool_results"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4403,7 +4423,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             /**
-             * @description closed: it gets no separate reply, because another reply or a person has settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
+             * @description closed: it gets no separate reply, because another reply or a person has settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that sent it must send results of its tools. `waits_for` has the details.
              *
              *     * `queued` - queued
              *     * `answered` - answered
@@ -5487,6 +5507,30 @@ export interface components {
             instructions?: string;
             /** @description Sampling parameters of the reply. */
             options?: components["schemas"]["Sampling"];
+            /** @description Tools of your program, which the language model may call. Then the message has the status `with_program` until you send the results. */
+            tools?: ({
+                /** @enum {string} */
+                type: "function";
+                function: {
+                    name: string;
+                    description?: string;
+                    parameters?: {
+                        [key: string]: unknown;
+                    };
+                } & {
+                    [key: string]: unknown;
+                };
+            } & {
+                [key: string]: unknown;
+            })[];
+            /** @description Until the first results: `none`, `auto` (the default), `required`, or an object that names a tool. */
+            tool_choice?: ("none" | "auto" | "required") | ({
+                type: string;
+            } & {
+                [key: string]: unknown;
+            });
+            /** @description Whether an answer may have several calls. Default: the model's. */
+            parallel_tool_calls?: boolean;
         };
         /** @description A thread with a history. */
         Session: {
@@ -5926,6 +5970,20 @@ export interface components {
          * @enum {string}
          */
         ToolCallStateEnum: "waiting" | "with_program" | "approved" | "denied" | "expired" | "done" | "failed";
+        /** @description The result of a call of your program's tool. */
+        ToolResult: {
+            /**
+             * Format: uuid
+             * @description Id of the call.
+             */
+            tool_call_id: string;
+            /** @description The result. Long ones are cut in the prompt. */
+            content: string;
+        };
+        /** @description The results of all calls for which a message waits. */
+        ToolResults: {
+            results: components["schemas"]["ToolResult"][];
+        };
         /**
          * @description * `remember_fact` - remember_fact
          * @enum {string}
@@ -6122,13 +6180,15 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["User"][];
         };
-        /** @description A tool call that the user has to decide on. */
+        /** @description A tool call that the user has to decide on, or whose result a program has to send. */
         WaitingCall: {
             /** Format: uuid */
             id: string;
             /** @description The tool. */
             name: string;
-            /** @description The question to the user. */
+            /** @description The arguments of the call: an object, or the text that the model gave instead. */
+            arguments: unknown;
+            /** @description The question to the user; empty for a program. */
             question: string;
             /**
              * Format: date-time
@@ -6137,19 +6197,19 @@ export interface components {
             expires_at: string;
             /**
              * Format: uri
-             * @description The call, with its arguments.
+             * @description The call.
              */
             url: string;
             /**
              * Format: uri
-             * @description Where to send the answer: POST `{"approve": true}` or false.
+             * @description Where to send the user's answer: POST `{"approve": true}` or false. Null: your program sends the result to `results_url`.
              */
-            decision_url: string;
+            decision_url: string | null;
         };
         /** @description The condition that a held message waits for. */
         WaitsFor: {
             /**
-             * @description user: the user must decide on each of `tool_calls`. person: a member of the tenant must answer or resolve `escalation`. program: the program that requested a chat completion must send the results of its tools.
+             * @description user: the user must decide on each of `tool_calls`. person: a member of the tenant must answer or resolve `escalation`. program: the program that sent the message must send the results of `tool_calls`.
              *
              *     * `user` - user
              *     * `person` - person
@@ -6159,6 +6219,11 @@ export interface components {
             /** @description The same as a sentence, with the next step. */
             detail: string;
             tool_calls: components["schemas"]["WaitingCall"][];
+            /**
+             * Format: uri
+             * @description Where a program sends the results of `tool_calls`, or null.
+             */
+            results_url: string | null;
             escalation: components["schemas"]["OpenEscalation"] | null;
         };
         /** @description An address of a program that gets events. */
@@ -10624,6 +10689,70 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    send_tool_results: {
+        parameters: {
+            query?: {
+                /** @description Seconds to wait for the reply, or until imported messages are indexed, 0 to 60. */
+                wait?: number;
+            };
+            header?: never;
+            path: {
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolResults"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

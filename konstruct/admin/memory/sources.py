@@ -28,7 +28,6 @@ from memory.recall.service import unknown_languages
 from memory.text.sentences import sentence_spans
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.audit.people import NO_LOCALE, locales_of
 
 MAX_TURN_CHARACTERS: Final = 400
 # The parts of a memory's score.
@@ -115,8 +114,6 @@ def with_sources(
         replied_at: the time of the reply; None for one that was written just now.
     """
     agent = Agent.objects.filter(pk=agent_id).first()
-    language = agent.language if agent else ""
-    language = language or locales_of([user_id]).get(user_id, NO_LOCALE).language
     prompt = trace.get("prompt") or {}
     sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
     hits = [memory_context(hit, hit) for hit in trace["hits"]]
@@ -153,7 +150,9 @@ def with_sources(
             for section in prompt.get("sections", ())
         ],
         "agent": agent,
-        "unknown_languages": unknown_languages(trace["query"], language),
+        "unknown_languages": unknown_languages(
+            trace["query"], user_id, agent.language if agent else ""
+        ),
         "user_id": user_id,
         "facts_given": [{**fact, "changes": changes.fact_changes(fact)} for fact in given_facts],
         "facts_left_out": facts_left_out,

@@ -295,7 +295,8 @@ class ModelCallAdmin(access.AgentRowsAdmin):
 
     list_display = (
         "created_at", "outcome", "error", "purpose_label", "agent", "agent_version",
-        "language_model", "model", "prompt_tokens", "completion_tokens", "cost", "reply",
+        "language_model", "model", "prompt_tokens", "prompt_price", "completion_tokens",
+        "completion_price", "cost", "reply",
     )  # fmt: skip
     list_filter = ("outcome", AgentFilter, "created_at")
 

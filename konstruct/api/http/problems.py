@@ -217,6 +217,7 @@ KONSTRUCT_ERRORS: dict[type[exceptions.KonstructError], tuple[int, str, str]] = 
     orchestrator.RowNotFound: (404, "not-found", ""),
     orchestrator.EscalationOver: (409, "already-resolved", ""),
     orchestrator.AlreadyDecided: (409, "already-decided", "approve"),
+    orchestrator.ProgramToolsInvalid: (400, "invalid-fields", ""),
     orchestrator.NothingToLink: (409, "nothing-to-link", "user_id"),
     orchestrator.NothingToEscalate: (422, "unknown-thread", "thread_id"),
     orchestrator.NothingToHandOver: (422, "unknown-agent", "to_agent"),

@@ -241,7 +241,8 @@ DETAILS = {
     replies.Status.AWAITING_CONSENT: "The agent wants to use a tool and needs the user's consent. "
     "Ask the user each call's question and send the answer to its decision_url.",
     replies.Status.WITH_PERSON: "A person answers in this conversation instead of the agent.",
-    replies.Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools.",
+    replies.Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools: "
+    "all in one request.",
 }
 _WAITS_FOR = {
     replies.Status.AWAITING_CONSENT: "user",
@@ -315,6 +316,8 @@ def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID,
     context = {"request": request}
     calls: dict[UUID, list[Any]] = {}
     waiting = ToolCall.objects.waiting().filter(message__in=held[replies.Status.AWAITING_CONSENT])
+    with_program = held[replies.Status.WITH_PROGRAM]
+    waiting |= ToolCall.objects.with_program().filter(message__in=with_program)
     for call in waiting.order_by("round", "position"):
         document = serializers.WaitingCallSerializer(call, context=context).data
         calls.setdefault(call.message_id, []).append(document)
@@ -339,6 +342,9 @@ def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID,
             "who": _WAITS_FOR[status],
             "detail": DETAILS[status],
             "tool_calls": calls.get(message.id, []),
+            "results_url": reverse("message-send-tool-results", args=[message.id], request=request)
+            if status is replies.Status.WITH_PROGRAM
+            else None,
             "escalation": escalations.get(_thread(message)),
         }
         for status, waiting_messages in held.items()

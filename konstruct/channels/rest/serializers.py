@@ -1,11 +1,16 @@
 """Requests and responses of the REST channel."""
 
+from typing import Any
+from uuid import UUID
+
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from konstruct.api.http import bodies
 from konstruct.api.http.views import UrlField
+from konstruct.orchestrator import program_tools
+from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
@@ -40,6 +45,47 @@ class SamplingSerializer(bodies.StrictSerializer):
     )
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "required": ["type", "function"],
+        "properties": {
+            "type": {"type": "string", "enum": ["function"]},
+            "function": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"},
+                    "description": {"type": "string"},
+                    "parameters": {"type": "object", "additionalProperties": True},
+                },
+                "additionalProperties": True,
+            },
+        },
+        "additionalProperties": True,
+    }
+)
+class ToolField(serializers.JSONField):
+    """A tool of the program, as in OpenAI's API."""
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "enum": list(program_tools.CHOICES)},
+            {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string"}},
+                "additionalProperties": True,
+            },
+        ]
+    }
+)
+class ToolChoiceField(serializers.JSONField):
+    """Whether the language model calls a tool, as in OpenAI's API."""
+
+
 class SendSerializer(bodies.StrictSerializer):
     """A message to an agent."""
 
@@ -70,6 +116,54 @@ class SendSerializer(bodies.StrictSerializer):
         "must accept them, and the key must not be bound.",
     )
     options = SamplingSerializer(required=False, help_text="Sampling parameters of the reply.")
+    tools = bodies.BoundedListField(
+        child=ToolField(),
+        required=False,
+        max_length=program_tools.MAX_TOOLS,
+        help_text="Tools of your program, which the language model may call. Then the message has "
+        "the status `with_program` until you send the results.",
+    )
+    tool_choice = ToolChoiceField(
+        required=False,
+        help_text="Until the first results: `none`, `auto` (the default), `required`, or an object "
+        "that names a tool.",
+    )
+    parallel_tool_calls = bodies.StrictBooleanField(
+        required=False, help_text="Whether an answer may have several calls. Default: the model's."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Check the tools, and add them to the options."""
+        try:
+            tools = program_tools.checked_options(attrs)
+        except ProgramToolsInvalid as error:
+            path = error.parameter.replace("[", ".").replace("]", "")
+            raise serializers.ValidationError({path: str(error)}) from error
+        return {**attrs, "options": {**attrs.get("options", {}), **tools}}
+
+
+class ToolResultSerializer(bodies.StrictSerializer):
+    """The result of a call of your program's tool."""
+
+    tool_call_id = serializers.UUIDField(help_text="Id of the call.")
+    content = bodies.StrictCharField(
+        allow_blank=True, help_text="The result. Long ones are cut in the prompt."
+    )
+
+
+class ToolResultsSerializer(bodies.StrictSerializer):
+    """The results of all calls for which a message waits."""
+
+    results = bodies.BoundedListField(
+        child=ToolResultSerializer(), allow_empty=False, max_length=1_000
+    )
+
+    def validate_results(self, results: list[dict[str, Any]]) -> dict[UUID, str]:
+        """Return the results by the ids of their calls. Refuse a duplicate id."""
+        by_id = {result["tool_call_id"]: result["content"] for result in results}
+        if len(by_id) < len(results):
+            raise serializers.ValidationError("Give each call once.")
+        return by_id
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": MAX_WAIT_SECONDS})
@@ -129,17 +223,30 @@ class FailureSerializer(serializers.Serializer):
     )
 
 
+class DecisionUrlField(UrlField):
+    """The address for the user's decision on a tool call."""
+
+    def get_attribute(self, instance: Any) -> Any:
+        """Return the address; None for a call that waits for a program."""
+        return None if program_tools.awaits_program(instance) else super().get_attribute(instance)
+
+
 class WaitingCallSerializer(serializers.Serializer):
-    """A tool call that the user has to decide on."""
+    """A tool call that the user has to decide on, or whose result a program has to send."""
 
     id = serializers.UUIDField()
     name = serializers.CharField(help_text="The tool.")
-    question = serializers.CharField(help_text="The question to the user.")
+    arguments = serializers.JSONField(
+        help_text="The arguments of the call: an object, or the text that the model gave instead."
+    )
+    question = serializers.CharField(help_text="The question to the user; empty for a program.")
     expires_at = serializers.DateTimeField(help_text="Deadline; after it the call is not executed.")
-    url = UrlField("tool-call-detail", help_text="The call, with its arguments.")
-    decision_url = UrlField(
+    url = UrlField("tool-call-detail", help_text="The call.")
+    decision_url = DecisionUrlField(
         "tool-call-decide-tool-call",
-        help_text='Where to send the answer: POST `{"approve": true}` or false.',
+        allow_null=True,
+        help_text='Where to send the user\'s answer: POST `{"approve": true}` or false. Null: '
+        "your program sends the result to `results_url`.",
     )
 
 
@@ -158,11 +265,14 @@ class WaitsForSerializer(serializers.Serializer):
     who = serializers.ChoiceField(
         choices=[("user", "user"), ("person", "person"), ("program", "program")],
         help_text="user: the user must decide on each of `tool_calls`. person: a member of the "
-        "tenant must answer or resolve `escalation`. program: the program that requested a chat "
-        "completion must send the results of its tools.",
+        "tenant must answer or resolve `escalation`. program: the program that sent the message "
+        "must send the results of `tool_calls`.",
     )
     detail = serializers.CharField(help_text="The same as a sentence, with the next step.")
     tool_calls = WaitingCallSerializer(many=True)
+    results_url = serializers.URLField(
+        allow_null=True, help_text="Where a program sends the results of `tool_calls`, or null."
+    )
     escalation = OpenEscalationSerializer(allow_null=True)
 
 
@@ -175,7 +285,7 @@ class MessageSerializer(serializers.Serializer):
         help_text="closed: it gets no separate reply, because another reply or a person has "
         "settled it; `error` has the reason. with_person: a person answers in this thread. "
         "awaiting_consent: a tool call of the agent waits for the user. with_program: the program "
-        "that requested a completion must send results of its tools. `waits_for` has the details.",
+        "that sent it must send results of its tools. `waits_for` has the details.",
     )
     url = serializers.URLField(help_text="The URL to poll.")
     agent = serializers.CharField(

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -21,10 +22,12 @@ from konstruct.channels.rest import history_import, responses
 from konstruct.channels.rest.serializers import (
     MessageSerializer,
     SendSerializer,
+    ToolResultsSerializer,
     WaitForSerializer,
     WaitSerializer,
 )
-from konstruct.orchestrator import builder, models, replies
+from konstruct.orchestrator import builder, models, program_tools, replies
+from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
 from memory.facts.exclusions import echoes_of_message
@@ -36,6 +39,7 @@ from tenants.context import required_tenant_id
 from tenants.jobs import enqueue_task
 
 CHANNEL = "rest"
+Document = Callable[[Message], dict[str, Any]]
 # A stream waits at most this long for a reply.
 STREAM_SECONDS = 180
 INTERRUPTED = problems.Problem(
@@ -111,6 +115,10 @@ class MessageViewSet(history_import.ImportViewSet):
                 refusal = f"This agent takes at most {limit:,} tokens of them."
             if refusal:
                 raise exceptions.ValidationError({"instructions": refusal})
+        options = fields["options"]
+        if program_tools.requires_call(options) and not has_language_model(agent):
+            refusal = "No language model is configured here, so that no tool is called."
+            raise exceptions.ValidationError({"tool_choice": refusal})
         incoming = Incoming(
             agent_id=agent.id,
             user_id=self.caller.user(fields["user_id"]),
@@ -120,9 +128,7 @@ class MessageViewSet(history_import.ImportViewSet):
             name=fields.get("name", ""),
             metadata=fields.get("metadata"),
             idempotency_key=self.idempotency.key,
-            options=models.AnswerOptions(
-                options=fields.get("options", {}), instructions=instructions
-            ),
+            options=models.AnswerOptions(options=options, instructions=instructions),
         )
         tenant_id = required_tenant_id()
         with transaction.atomic():
@@ -137,35 +143,77 @@ class MessageViewSet(history_import.ImportViewSet):
         url = reverse("message-detail", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
-            return responses.message_document(
-                now, agent.name, url, responses.wait_conditions([now], request)
-            )
+            waiting = responses.wait_conditions([now], request)
+            return responses.message_document(now, agent.name, url, waiting)
 
-        if streams:
+        return self._respond(message, document, is_new=created, waits_for_index=waits_for_index)
+
+    @action(detail=True, methods=["post"], url_path="tool-results")
+    @views.operation(
+        Action.EDIT,
+        permission="memory.add_message",
+        query=WaitSerializer,
+        body=ToolResultsSerializer,
+        own_transaction=True,
+        returns={200: MessageSerializer, 202: MessageSerializer, (200, responses.MEDIA_TYPE): str},
+        errors=(409,),
+        headers=[schema.LOCATION],
+    )
+    def send_tool_results(self, request: Request, message_id: UUID) -> Any:
+        """Send the results of your program's tools.
+
+        Give the results of all calls for which the message waits (`waits_for`). The language model
+        continues with them: it answers, or calls tools again. The response is that of sending a
+        message, also with `wait` and as a stream. The same results again change nothing.
+        """
+        tenant_id = required_tenant_id()
+        with transaction.atomic():
+            message = _message(message_id, self.caller)
+            if responses.wants_events(request):  # before the task is enqueued
+                transaction.on_commit(partial(replies.watch, tenant_id, message_id))
+            by = f"{self.caller.name}, by the API"
+            is_new = program_tools.answer_calls(message, self.fields["results"], by=by)
+            self.log(message, action=None if is_new else Action.VIEW)
+            self.write_log_entry()
+            message = _message(message_id, self.caller)
+
+        def document(now: Message) -> dict[str, Any]:
+            return responses.message_documents([now], request)[0]
+
+        return self._respond(message, document, is_new=False)
+
+    def _respond(
+        self, message: Message, document: Document, *, is_new: bool, waits_for_index: bool = False
+    ) -> Any:
+        """Return the response about a message: at once, after the wait, or as a stream.
+
+        Args:
+            message: the message.
+            document: makes the JSON of its current state.
+            is_new: whether the message has just been stored, so that it need not be read again.
+            waits_for_index: whether the wait is for its index.
+        """
+        wait, caller = float(self.query.get("wait", 0)), self.caller
+        if responses.wants_events(self.request):
             return self._stream(message, document, wait or STREAM_SECONDS)
 
         def respond(now: Message) -> Response:
-            settled = replies.progress_of(now).status is not replies.Status.QUEUED
+            body = document(now)
+            is_settled = wait and body["status"] != replies.Status.QUEUED
             return Response(
-                document(now),
-                status=200 if wait and settled else 202,
-                headers={"Location": url},
+                body, status=200 if is_settled else 202, headers={"Location": body["url"]}
             )
 
-        if created and not wait:
+        def read_and_respond() -> Response:
+            return respond(_message(message.id, caller))
+
+        if is_new and not wait:
             return respond(message)
-        caller = self.caller
         if waits_for_index:
-            return responses.respond_when_indexed(
-                self, [message.id], wait, lambda: respond(_message(message.id, caller))
-            )
-        return responses.respond_when_settled(
-            self, message.id, wait, lambda: respond(_message(message.id, caller))
-        )
+            return responses.respond_when_indexed(self, [message.id], wait, read_and_respond)
+        return responses.respond_when_settled(self, message.id, wait, read_and_respond)
 
-    def _stream(
-        self, message: Message, document: Callable[[Message], dict[str, Any]], seconds: float
-    ) -> HttpResponse:
+    def _stream(self, message: Message, document: Document, seconds: float) -> HttpResponse:
         caller, request = self.caller, self.request
 
         def end(sent: str) -> bytes:

@@ -78,12 +78,17 @@ class Results:
     """The number of answers with tool calls, up to these calls."""
 
 
+def shown_id(call_key: UUID) -> str:
+    """Return the id by which OpenAI's clients know a tool call."""
+    return f"{CALL_PREFIX}{call_key.hex}"
+
+
 def call_document(call: ToolCall) -> dict[str, Any]:
     """Return a tool call as OpenAI's clients read it."""
     arguments = call.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     function = {"name": call.name, "arguments": text}
-    return {"id": f"{CALL_PREFIX}{call.pk.hex}", "type": "function", "function": function}
+    return {"id": shown_id(call.pk), "type": "function", "function": function}
 
 
 def find_results(chat: requests.ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
@@ -106,7 +111,7 @@ def find_results(chat: requests.ChatRequest, thread: Thread, caller: Caller) -> 
 def results_to_continue(chat: requests.ChatRequest, results: Iterable[Results]) -> Results:
     """Return the results with which the request continues an answer.
 
-    Raises InvalidParameter if a call is unknown, or a result is missing.
+    Raises InvalidParameter if a call is unknown.
     """
     call_keys = {call_id: _call_key(call_id) for call_id in chat.continues}
     found = next((item for item in results if set(call_keys.values()) & item.texts.keys()), None)
@@ -119,10 +124,6 @@ def results_to_continue(chat: requests.ChatRequest, results: Iterable[Results]) 
             "tool_calls that you were given, with the same user and thread."
         )
         raise errors.InvalidParameter("messages", detail, code="tool_call_not_found")
-    for call in ToolCall.objects.of_message(found.message.pk).with_program():
-        if call.pk not in found.texts:
-            detail = f"The result of the call {call_document(call)['id']} is missing."
-            raise errors.InvalidParameter("messages", detail, code="tool_result_missing")
     return found
 
 

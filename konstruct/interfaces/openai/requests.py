@@ -5,7 +5,6 @@ System and developer messages are instructions (report.py). A parameter that wou
 another form is refused.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -19,16 +18,14 @@ from konstruct.api.http.problems import problem_of
 from konstruct.channels.rest.serializers import SamplingSerializer
 from konstruct.interfaces.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
+from konstruct.orchestrator import program_tools
 from konstruct.orchestrator.builder import LENGTH_LIMITS
+from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from memory.arguments import is_blank, is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
-# The limit of OpenAI's API.
-MAX_TOOLS: Final = 128
-_TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
-_TOOL_CHOICES: Final = ("none", "auto", "required")
 _FORMATS: Final = ("text", "json_object", "json_schema")
 SAMPLING: Final = tuple(dict.fromkeys([*map(str, SamplingSerializer().fields), *LENGTH_LIMITS]))
 
@@ -123,7 +120,7 @@ def read_request(body: Any) -> ChatRequest:
         ),
         history=tuple(_history(before)),
         messages_with_other_parts=sum(
-            any(_type_of(part) != "text" for part in turn["content"])
+            any(program_tools.type_of(part) != "text" for part in turn["content"])
             for turn in before
             if isinstance(turn.get("content"), list)
         ),
@@ -163,7 +160,7 @@ def option_needing_model(options: Mapping[str, Any]) -> str | None:
     """Return the name of an option that needs a language model, or None."""
     if "response_format" in options:
         return "response_format"
-    return "tool_choice" if options.get("tool_choice") not in (None, "auto") else None
+    return "tool_choice" if program_tools.requires_call(options) else None
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
@@ -257,7 +254,7 @@ def _require_text(content: Any, parameter: str) -> str:
     if not isinstance(content, list) or not content:
         raise InvalidParameter(parameter, "Content is text, or a list of parts of the type text.")
     for part in content:
-        if _type_of(part) != "text" or not isinstance(part.get("text"), str):
+        if program_tools.type_of(part) != "text" or not isinstance(part.get("text"), str):
             detail = "Only parts of the type text can be read here: no images, audio or files."
             raise InvalidParameter(parameter, detail, code="unsupported_content")
     return _text(content)
@@ -295,42 +292,18 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     """
     options = _sampling(body)
     response_format = body.get("response_format")
-    if response_format is not None and _type_of(response_format) not in _FORMATS:
+    if response_format is not None and program_tools.type_of(response_format) not in _FORMATS:
         detail = f"This is an object whose type is one of {', '.join(_FORMATS)}."
         raise InvalidParameter("response_format", detail)
-    if response_format is not None and _type_of(response_format) != "text":
+    if response_format is not None and program_tools.type_of(response_format) != "text":
         options["response_format"] = response_format
     if wants_usage(body):  # the language model reports it at the end of its own stream
         options["stream_options"] = {"include_usage": True}
-    tools = _tools(body.get("tools"))
-    choice, parallel = body.get("tool_choice"), body.get("parallel_tool_calls")
-    if not isinstance(parallel, bool | None):
-        raise InvalidParameter("parallel_tool_calls", "This is true or false.")
-    if not (choice is None or choice in _TOOL_CHOICES or _type_of(choice)):
-        detail = f"This is one of {', '.join(_TOOL_CHOICES)}, or an object that names a tool."
-        raise InvalidParameter("tool_choice", detail)
-    if tools and choice != "none":
-        sent = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
-        options |= {name: value for name, value in sent.items() if value is not None}
-    stored: dict[str, Any] = make_storable_value(options)
-    return stored
-
-
-def _tools(tools: Any) -> list[Any]:
-    if tools is None:
-        return []
-    if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
-        raise InvalidParameter("tools", f"This is a list of at most {MAX_TOOLS} tools.")
-    for index, tool in enumerate(tools):
-        if _type_of(tool) != "function":
-            detail = "Only tools of the type function can be called here."
-            raise InvalidParameter(f"tools[{index}].type", detail, code="unsupported_parameter")
-        function = tool.get("function")
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-            detail = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
-            raise InvalidParameter(f"tools[{index}].function.name", detail)
-    return tools
+    try:
+        tools = program_tools.checked_options(body)
+    except ProgramToolsInvalid as error:
+        raise InvalidParameter(error.parameter, str(error), code=error.openai_code) from error
+    return {**make_storable_value(options), **tools}
 
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,8 +323,3 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         name = limits[0] if name == "max_completion_tokens" else name
         raise InvalidParameter(name, f"{name}: {first.detail}") from error
     return sent | {name: int(sent[name]) for name in ("seed", *limits) if name in sent}
-
-
-def _type_of(value: Any) -> str | None:
-    kind = value.get("type") if isinstance(value, Mapping) else None
-    return kind if isinstance(kind, str) else None

@@ -26,12 +26,13 @@ from konstruct.interfaces.openai.completions import (
     instructions_of,
     report_of,
 )
-from konstruct.orchestrator import replies, tool_calls
-from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator import replies
+from konstruct.orchestrator.exceptions import NothingToRetry, ResultsMissing
 from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.program_tools import awaits_program, record_results
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action
@@ -180,9 +181,12 @@ class ChatCompletionViewSet(views.ApiViewSet):
         return message, is_new, rounds
 
     def _take_results(self, sent: conversation.Results, options: AnswerOptions | None) -> bool:
-        return tool_calls.record_program_results(
-            sent.message, sent.texts, by=f"{self.caller.name}, by the API", options=options
-        )
+        by = f"{self.caller.name}, by the API"
+        try:
+            return record_results(sent.message, sent.texts, by=by, options=options)
+        except ResultsMissing as error:
+            detail = f"The result of the call {conversation.shown_id(error.calls[0])} is missing."
+            raise errors.InvalidParameter("messages", detail, code=error.openai_code) from error
 
     def _accept(
         self, chat: requests.ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
@@ -238,7 +242,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
                 return Answer("\n".join(questions) or DETAILS[progress.status])
             case replies.Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
-                open_calls = [call for call in calls if tool_calls.awaits_program(call)]
+                open_calls = [call for call in calls if awaits_program(call)]
                 if not open_calls:
                     return Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == open_calls[0].round)

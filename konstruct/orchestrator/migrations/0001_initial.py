@@ -1541,12 +1541,32 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "prompt_price",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="Price of a million tokens sent.",
+                        max_digits=12,
+                    ),
+                ),
+                (
+                    "completion_price",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="Price of a million tokens received.",
+                        max_digits=12,
+                    ),
+                ),
+                (
                     "cost",
                     models.DecimalField(
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="Cost, by the prices of the language model at that time.",
+                        help_text="Cost of the tokens, by these prices.",
                         max_digits=12,
                     ),
                 ),

@@ -210,9 +210,9 @@ class ModelCall(TenantModel):
     error = fields.optional_text("reason", help_text="The reason of a failure.")
     prompt_tokens = fields.count(help_text="Tokens sent.")
     completion_tokens = fields.count(help_text="Tokens received.")
-    cost = fields.money(
-        max_digits=12, help_text="Cost, by the prices of the language model at that time."
-    )
+    prompt_price = fields.money(max_digits=12, help_text="Price of a million tokens sent.")
+    completion_price = fields.money(max_digits=12, help_text="Price of a million tokens received.")
+    cost = fields.money(max_digits=12, help_text="Cost of the tokens, by these prices.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
 
     personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")

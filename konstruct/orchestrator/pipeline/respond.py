@@ -32,6 +32,7 @@ from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
 from konstruct.orchestrator.pipeline.write import Draft
+from konstruct.orchestrator.program_tools import awaits_program, hold_for_program
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, WorkingContextCompiler
@@ -215,7 +216,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     if calls:
         with lease.transaction():
             calls = tool_calls.run_approved(calls)
-            if any(map(tool_calls.awaits_program, calls)) and tool_calls.hold_for_program(message):
+            if any(map(awaits_program, calls)) and hold_for_program(message):
                 return None
     with transaction.atomic():
         if snapshot.history is None:

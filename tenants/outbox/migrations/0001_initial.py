@@ -343,7 +343,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Id of the message with an answer; or name of the quota.",
+                        help_text="Id of the message with an answer or a tool call; or name of the quota.",
                     ),
                 ),
                 (

@@ -31,6 +31,10 @@ NOT_TAKEN = {
     ("messages.stream", "wait_for"): "a stream ends with the reply",
     ("events.read", "Last-Event-ID"): "a stream has it, and the client reads lists",
 }
+# Arguments that take a list.
+LISTS = {
+    *("items", "messages", "facts", "values", "writes", "threads", "include", "results", "tools"),
+}
 # Arguments that are sent as a header, or as a parameter with another name.
 SENT_AS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 with Client(URL, KEY) as konstruct:
@@ -59,7 +63,7 @@ def arguments_of(method: str) -> dict[str, tuple[inspect.Parameter | None, Any]]
 
 def value_of(name: str) -> Any:
     """Return a valid value for an argument with this name."""
-    if name in ("items", "messages", "facts", "values", "writes", "threads", "include"):
+    if name in LISTS:
         return []
     if name == "file":
         return b"x"

@@ -4,18 +4,20 @@ Tests of all routes use these cases. A route without a case fails the suite.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from django.db.models.functions import Now
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from konstruct.api.http.views import ApiViewSet
 from konstruct.orchestrator.handoff.escalations import last_user_message
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Escalation, LanguageModel
+from konstruct.orchestrator.models import Escalation, LanguageModel, ToolCall
 from memory.conversations.transcript import record_message
-from memory.models import Role
+from memory.models import Message, Role
 from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case, ada
 from tests.konstruct.api.seed_data import SeedData
@@ -58,6 +60,26 @@ def _answerable(seed: SeedData) -> str:
     return f"{V1}escalations/{seed.escalation}/answer/"
 
 
+def _tool_results(seed: SeedData) -> dict[str, Any]:
+    """Return the result of a call of the program's tool by the message that was sent."""
+    with tenant_scope(seed.program.tenant.id):
+        message = Message.objects.get(pk=seed.sent["id"])
+        call, _ = ToolCall.objects.get_or_create(
+            message=message,
+            round=1,
+            position=0,
+            defaults={
+                **Thread.of(message).as_filter,
+                "call_id": "c",
+                "name": "weather",
+                "arguments": {},
+                "state": "with_program",
+                "expires_at": Now() + timedelta(days=1),
+            },
+        )
+    return {"results": [{"tool_call_id": str(call.pk), "content": "22 degrees"}]}
+
+
 def _test_of_model(seed: SeedData) -> str:
     """Return the address that tests a model of the deployment, which has none in these tests."""
     with tenant_scope(seed.program.tenant.id):
@@ -91,6 +113,11 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
     ("message-detail", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
+    ("message-send-tool-results", "POST"): Case(
+        lambda seed: f"{V1}messages/{seed.sent['id']}/tool-results/",
+        messages=14,
+        body=_tool_results,
+    ),
     ("message-detail", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=7),
     ("exclusion-list", "GET"): Case(
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/", messages=4

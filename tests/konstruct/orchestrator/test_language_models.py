@@ -116,6 +116,7 @@ def test_the_next_model_answers_if_one_fails(
     failed, done = ModelCall.objects.order_by("created_at")
     assert (failed.requests, failed.endpoint) == (1, servers[0].url.partition("//")[2])
     assert (failed.cost, done.cost) == (0, Decimal("12.5"))
+    assert (done.prompt_price, done.completion_price) == (Decimal("2.5"), 10)
     assert llm_server.requests == []
 
 

@@ -86,6 +86,13 @@ def test_a_recall_in_an_unknown_language_says_so(
         address = f"/api/v1/recall-events/?message_id={message.pk}"
         (event,) = program.get(address).json()["results"]
         assert program.get(event["url"]).json()["unknown_languages"] == unknown
+    # A language that was set comes before the words; the agent's before the user's.
+    settings = {"user": "fr", "agent": "es"}
+    program.write("PUT", f"/api/v1/users/{message.user_id}/", {"language": settings["user"]})
+    assert program.get(event["url"]).json()["unknown_languages"] == ["fr"]
+    with tenant_scope(program.tenant.id):
+        update_agent(program.agent, language=settings["agent"])
+    assert program.get(event["url"]).json()["unknown_languages"] == ["es"]
 
 
 @pytest.mark.django_db

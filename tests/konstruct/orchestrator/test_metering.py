@@ -45,7 +45,7 @@ def metered() -> tuple[int, int]:
 
 
 def test_replies_and_dry_runs_are_metered(
-    program: Program, send_message: Callable[..., Any], llm_server: LLMServer
+    program: Program, send_message: Callable[..., Any], llm_server: LLMServer, settings: Any
 ) -> None:
     send_message("How are you?")
     used = dry_run(program.agent, "Hello", user_id=None).usage
@@ -56,6 +56,9 @@ def test_replies_and_dry_runs_are_metered(
         ("dry run", program.agent.pk, "done", 100, Decimal("0.11")),
         ("reply", program.agent.pk, "done", 100, Decimal("0.11")),
     ]
+    settings.LLM_PRICE_PROMPT = Decimal(1)  # stored prices stay
+    prices = set(ModelCall.objects.values_list("prompt_price", "completion_price"))
+    assert prices == {(1000, 1000)}
     counts = counts_of_month()
     assert (counts.messages, counts.replies, counts.memories) == (1, 1, 2)
 

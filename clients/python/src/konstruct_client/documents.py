@@ -1457,8 +1457,8 @@ class Message(TypedDict):
     ]
     """closed: it gets no separate reply, because another reply or a person has settled it;
     `error` has the reason. with_person: a person answers in this thread. awaiting_consent:
-    a tool call of the agent waits for the user. with_program: the program that requested a
-    completion must send results of its tools. `waits_for` has the details."""
+    a tool call of the agent waits for the user. with_program: the program that sent it must
+    send results of its tools. `waits_for` has the details."""
     url: str
     """The URL to poll."""
     agent: str
@@ -2177,19 +2177,22 @@ class User(TypedDict):
 
 
 class WaitingCall(TypedDict):
-    """A tool call that the user has to decide on."""
+    """A tool call that the user has to decide on, or whose result a program has to send."""
 
     id: str
     name: str
     """The tool."""
+    arguments: Any
+    """The arguments of the call: an object, or the text that the model gave instead."""
     question: str
-    """The question to the user."""
+    """The question to the user; empty for a program."""
     expires_at: str
     """Deadline; after it the call is not executed."""
     url: str
-    """The call, with its arguments."""
-    decision_url: str
-    """Where to send the answer: POST `{'approve': true}` or false."""
+    """The call."""
+    decision_url: str | None
+    """Where to send the user's answer: POST `{'approve': true}` or false. Null: your program
+    sends the result to `results_url`."""
 
 
 class WaitsFor(TypedDict):
@@ -2197,11 +2200,13 @@ class WaitsFor(TypedDict):
 
     who: Literal["user", "person", "program"]
     """user: the user must decide on each of `tool_calls`. person: a member of the tenant must
-    answer or resolve `escalation`. program: the program that requested a chat completion
-    must send the results of its tools."""
+    answer or resolve `escalation`. program: the program that sent the message must send the
+    results of `tool_calls`."""
     detail: str
     """The same as a sentence, with the next step."""
     tool_calls: list[WaitingCall]
+    results_url: str | None
+    """Where a program sends the results of `tool_calls`, or null."""
     escalation: OpenEscalation | None
 
 

@@ -33,6 +33,16 @@ export class Messages extends Resource {
     return new Stream(this.sender, call, options);
   }
 
+  /**
+   * Send the results of your program's tools, for all calls in `waits_for`, so that the message is
+   * answered. Each has the `tool_call_id` and the `content`.
+   */
+  sendToolResults(messageId: string, params: Params<"send_tool_results">, options: CallOptions = {}) {
+    const { wait, ...body } = params;
+    const request = { query: { wait }, body, waitSeconds: wait ?? 0 };
+    return this.call<"send_tool_results">("POST", pathOf("messages", messageId, "tool-results"), request, options);
+  }
+
   /** Ask that a message be erased, with its reply. It needs a key with the scope `erase`. */
   erase(messageId: string, params: Params<"erase_message"> = {}, options: CallOptions = {}) {
     return this.call<"erase_message">("DELETE", pathOf("messages", messageId), { query: params }, options);

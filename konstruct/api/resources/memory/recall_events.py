@@ -9,8 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, filters, pagination, views
+from konstruct.orchestrator.models import Agent
 from memory.context.recall_traces import traces, with_queries
 from memory.models import Message, RecallEvent
+from memory.recall.service import unknown_languages
 from tenants.audit.models import Action
 
 
@@ -126,4 +128,8 @@ class RecallEventViewSet(mixins.ListModelMixin, views.ApiViewSet):
         self.caller.require_prompts()
         for name, value in traces([event])[0].items():
             setattr(event, name, value)
+        agent = Agent.objects.filter(pk=event.agent_id).first()
+        event.unknown_languages = unknown_languages(
+            event.query, event.user_id, agent.language if agent else ""
+        )
         return Response(self.document(event))

@@ -190,6 +190,7 @@ def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> No
             {
                 "id": str(call.id),
                 "name": "remember_fact",
+                "arguments": call.arguments,
                 "question": call.question,
                 "expires_at": call.expires_at.isoformat().replace("+00:00", "Z"),
                 "url": f"{url}/{call.id}/",
@@ -197,6 +198,7 @@ def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> No
             }
             for call in calls
         ],
+        "results_url": None,
         "escalation": None,
     }
     responses = [
@@ -231,6 +233,7 @@ def test_message_waiting_for_a_person_names_its_escalation(program_a: Program) -
         "who": "person",
         "detail": DETAILS[Status.WITH_PERSON],
         "tool_calls": [],
+        "results_url": None,
         "escalation": {name: escalation[name] for name in ("id", "reason", "opened_at", "url")},
     }
 

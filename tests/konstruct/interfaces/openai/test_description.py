@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.interfaces.openai import requests
+from konstruct.orchestrator.program_tools import MAX_TOOLS
 from konstruct.urls import interfaces
 from tests.described import described, errors_in
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of
@@ -31,7 +32,7 @@ def test_every_route_is_described() -> None:
     read = described("openai")["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
     assert set(read) == requests.ROLES
     tools = described("openai")["components"]["schemas"]["Request"]["properties"]["tools"]
-    assert tools["maxItems"] == requests.MAX_TOOLS
+    assert tools["maxItems"] == MAX_TOOLS
     described_parameters = described("openai")["components"]["schemas"]["Request"]["properties"]
     assert set(requests.SAMPLING) <= described_parameters.keys()
 

@@ -14,6 +14,7 @@ from konstruct_client._methods import Resource, S, call, pages, stream
 Status = Literal[
     "queued", "answered", "failed", "closed", "with_person", "awaiting_consent", "with_program"
 ]
+ToolChoice = Literal["none", "auto", "required"]
 ByTime = Literal["-created_at", "created_at"]
 Moment = datetime | str
 ImportFormat = Literal[
@@ -36,6 +37,9 @@ class Messages(Resource[S]):
         metadata: Mapping[str, Any] | None = None,
         instructions: str | None = None,
         options: Mapping[str, Any] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
         wait: float = 0,
         wait_for: Literal["reply", "indexed"] | None = None,
         idempotency_key: str | None = None,
@@ -50,6 +54,9 @@ class Messages(Resource[S]):
             metadata: a JSON object that searches and lists can filter by.
             instructions: for this reply, after the agent's own.
             options: such as `temperature`, by the names of OpenAI's API.
+            tools: tools of your program, as in OpenAI's API. With the status `with_program`, run
+                the calls in `waits_for`, and send their results with `send_tool_results`.
+            tool_choice, parallel_tool_calls: as in OpenAI's API, until the first results.
             wait: seconds to wait for the reply, 60 at most. Look at the answer's `status`.
             wait_for: `indexed`: wait until searches can find the message. Look at `indexed`.
             idempotency_key: the same request under the same key is the same message.
@@ -57,6 +64,8 @@ class Messages(Resource[S]):
         body = given(
             agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
             metadata=metadata, instructions=instructions, options=options,
+            tools=None if tools is None else list(tools), tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
         )  # fmt: skip
         query = given(wait=wait or None, wait_for=wait_for)
         return Call("POST", "messages/", query, body, once(idempotency_key), seconds=wait)
@@ -73,6 +82,9 @@ class Messages(Resource[S]):
         metadata: Mapping[str, Any] | None = None,
         instructions: str | None = None,
         options: Mapping[str, Any] | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        tool_choice: ToolChoice | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
         wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
@@ -86,10 +98,26 @@ class Messages(Resource[S]):
         body = given(
             agent=agent, user_id=user_id, thread_id=thread_id, name=name, content=content,
             metadata=metadata, instructions=instructions, options=options,
+            tools=None if tools is None else list(tools), tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
         )  # fmt: skip
         query = {"wait": wait} if wait else {}
         headers = {"Accept": "text/event-stream", **once(idempotency_key)}
         return Call("POST", "messages/", query, body, headers)
+
+    @call
+    def send_tool_results(
+        self, message_id: str, results: Iterable[Mapping[str, Any]], *, wait: float = 0
+    ) -> Call[documents.Message]:
+        """Send the results of your program's tools, so that the message is answered.
+
+        Args:
+            results: for each call in `waits_for`, an object with `tool_call_id` and `content`.
+            wait: seconds to wait for the reply, 60 at most.
+        """
+        path = f"messages/{segment(message_id)}/tool-results/"
+        body = {"results": [dict(result) for result in results]}
+        return Call("POST", path, given(wait=wait or None), body, seconds=wait)
 
     @call
     def erase(
