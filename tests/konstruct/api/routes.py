@@ -378,7 +378,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("model", "GET"): Case(lambda seed: f"/v1/models/{ada(seed)}", messages=3),
     ("recall-event-list", "GET"): Case(at("recall-events/", **OF_MARIA), messages=5),
     ("recall-event-detail", "GET"): Case(
-        lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=5
+        lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=7
     ),
     ("tool-call-list", "GET"): Case(at("tool-calls/", **OF_MARIA), messages=4),
     ("tool-call-detail", "GET"): Case(lambda seed: f"{V1}tool-calls/{seed.call}/", messages=4),
