@@ -297,21 +297,30 @@ MAX_DOCUMENT_CHARACTERS: Final = 4_000
 
 
 def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptParts:
-    """Sort the memories of a prompt by the agent's reranker, if it has one.
+    """Sort the memories of a prompt by the agent's reranker, if it has one, as `rank` does."""
+    reranking = rank(agent, parts.recalled.query, parts.searched, meter)
+    return parts if reranking is None else parts.rerank(reranking)
 
-    If it fails, the order of the recall stays, and the result has the reason. Call it outside of a
-    transaction: it waits up to RERANK_SECONDS.
+
+def rank(
+    agent: Any, query: str, texts: Sequence[str], meter: Mapping[str, Any]
+) -> Reranking | None:
+    """Return the scores of the agent's reranker for texts; None without a reranker or texts.
+
+    If it fails, the result has the reason and no scores, so that the order of the recall stays.
+    Call it outside of a transaction: it waits up to RERANK_SECONDS.
 
     Args:
-        agent: the agent that answers.
-        parts: the parts of the prompt.
+        agent: the agent.
+        query: the text of the search.
+        texts: the memories that it has found, best first.
         meter: further values of the row of `ModelCall`.
     """
     model = language_models.reranker_of(agent)
-    if model is None or not parts.searched:
-        return parts
-    texts = [text[:MAX_DOCUMENT_CHARACTERS] for text in parts.searched[:MAX_DOCUMENTS]]
-    messages = [{"role": "user", "content": text} for text in (parts.recalled.query, *texts)]
+    if model is None or not texts:
+        return None
+    documents = [text[:MAX_DOCUMENT_CHARACTERS] for text in texts[:MAX_DOCUMENTS]]
+    messages = [{"role": "user", "content": text} for text in (query, *documents)]
     request = CompletionRequest(messages, model="", tier="")
     begun_at, problem = time.monotonic(), ""
     scores: tuple[float, ...] = ()
@@ -324,4 +333,4 @@ def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptPa
         logger.warning("A reranker failed: %s", detail_of(error))
         problem = str(error).replace("language model", "reranker")
     milliseconds = 1000 * (time.monotonic() - begun_at)
-    return parts.rerank(Reranking(model.name, scores, model.min_score, problem, milliseconds))
+    return Reranking(model.name, scores, model.min_score, problem, milliseconds)

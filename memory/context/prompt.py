@@ -1,9 +1,10 @@
 """A prompt: its parts, the parts that fit into the budget, and the reasons to omit others."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Any
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from memory.context import chat, tokens
@@ -11,6 +12,11 @@ from memory.context.tokens import Task
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
 from memory.recall.service import Reason
+
+T = TypeVar("T")
+
+# Why a memory that a reranker has scored is left out.
+BELOW_MINIMUM: Final = "below the reranker's minimum"
 
 # The shares of the budget by the sections of a prompt.
 SHARES: dict[chat.SectionName, str] = {
@@ -89,6 +95,16 @@ class Reranking:
     """Why there are no scores, so that the order of the recall stays."""
     milliseconds: float = 0.0
 
+    def ranked(self, items: Sequence[T]) -> list[tuple[T, float]]:
+        """Return the items that have a score, best first."""
+        return sorted(zip(items, self.scores, strict=False), key=lambda pair: -pair[1])
+
+    def kept(self, items: Sequence[T]) -> list[T]:
+        """Return the items by their scores, without those below the minimum, and then the rest."""
+        lowest = -math.inf if self.min_score is None else self.min_score
+        kept = [item for item, score in self.ranked(items) if score >= lowest]
+        return [*kept, *items[len(self.scores) :]]
+
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
@@ -114,12 +130,10 @@ class PromptParts:
 
     def rerank(self, reranking: Reranking) -> "PromptParts":
         """Return the parts with the memories in the order of a reranker."""
-        searched, lowest = self.memories[self.always_count :], reranking.min_score
-        scored = sorted(zip(searched, reranking.scores, strict=False), key=lambda pair: -pair[1])
-        kept = [item for item, score in scored if lowest is None or score >= lowest]
-        always, unscored = self.memories[: self.always_count], searched[len(reranking.scores) :]
-        memories = [*always, *kept, *unscored]
-        return replace(self, memories=memories, reranking=reranking, reranked=tuple(scored))
+        always, searched = (self.memories[: self.always_count], self.memories[self.always_count :])
+        memories = [*always, *reranking.kept(searched)]
+        ranked = tuple(reranking.ranked(searched))
+        return replace(self, memories=memories, reranking=reranking, reranked=ranked)
 
     @property
     def searched(self) -> list[str]:
@@ -318,7 +332,7 @@ def _split_hits(
 
 
 def _reason(*, is_refused: bool) -> Reason:
-    return "below the reranker's minimum" if is_refused else "over the budget"
+    return BELOW_MINIMUM if is_refused else "over the budget"
 
 
 def _fact_trace(fact: PromptFact, reason: str) -> dict[str, Any]:

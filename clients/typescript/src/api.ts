@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 ff45c79bddc70bc549006eba679d0ad991b6688b7cbca2355266c5ccc6223963
+// Written by `make typescript` from docs/openapi.yaml, sha256 5c7ae7b466d82d613fd5b811948140228f3c74df3f1976b9928be2b27013483b
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -255,7 +255,7 @@ export interface paths {
         put?: never;
         /**
          * Compile the context of a prompt
-         * @description Returns the session, the facts and the recalled messages for the task, cut to the token budget of the model's tier: the oldest turns and the least relevant memories are dropped first. Nothing is stored, and no language model is called.
+         * @description Returns the session, the facts and the recalled messages for the task, cut to the token budget of the model's tier: the oldest turns and the least relevant memories are dropped first. The agent's reranker sorts the memories, if it has one. Nothing is stored, and no other language model is called.
          */
         post: operations["compile_context"];
         delete?: never;
@@ -2459,6 +2459,8 @@ export interface components {
             sources: components["schemas"]["Source"][];
             /** @description For a chat model. */
             prompt: components["schemas"]["ChatMessage"][];
+            /** @description Null: the agent has none. */
+            reranker: components["schemas"]["Reranker"] | null;
         };
         /** @description An agent's conversation with a user in one thread. */
         Conversation: {
@@ -5295,6 +5297,13 @@ export interface components {
             created_at: string;
             /** @description Why the language model ended the reply: stop, length (cut at the limit of tokens) or content_filter. Empty: no language model wrote it. */
             finish_reason: string;
+        };
+        /** @description The reranker that has sorted the memories. */
+        Reranker: {
+            /** @description Its name. */
+            model: string;
+            /** @description Why it gave no scores, so that the order of recall stays; or empty. */
+            problem: string;
         };
         /** @description How an escalation ends. */
         Resolution: {

@@ -20,15 +20,18 @@ from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.rows import find_sessions
 from konstruct.admin.memory.sources import left_out_context, memory_context
 from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.lists import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
+from memory.context.prompt import BELOW_MINIMUM
 from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import Message
+from memory.models import MemoryEntry, Message
+from memory.recall import Hit
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -217,22 +220,54 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     if form.is_valid():
         agent, user_id, query = (form.cleaned_data[name] for name in ("agent", "user", "q"))
         log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
-        searched = search_memory(
-            required_tenant_id(),
-            user_id,
-            query,
-            agent_id=agent.pk,
-            policy=agent.recall_policy,
-            facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
-            gate=agent.recall_policy.gate,
-            shared=True,
-        )
-        result = searched.messages
-        hits = [memory_context(asdict(hit), asdict(hit)) for hit in (result.hits if result else ())]
-        cut = left_out_context(map(asdict, result.cut)) if result else []
-        for memory in (*hits, *cut):
-            memory |= {"user_id": user_id, "agent_name": agent.name}
-        context = {"is_searched": True, "hits": hits, "cut": cut, "facts": searched.facts or []}
+        with_facts = request.user.has_perm(VIEW_FACTS)
+        context = _recall(agent, user_id, query, with_facts=with_facts)
     return tenant_site.render(
         request, "konstruct/memories.html", title=gettext("Memories"), form=form, **context
     )
+
+
+def _recall(agent: Agent, user_id: str, query: str, *, with_facts: bool) -> dict[str, Any]:
+    """Return what the agent recalls, by its reranker if it has one, with what is left out."""
+    searched = search_memory(
+        required_tenant_id(),
+        user_id,
+        query,
+        agent_id=agent.pk,
+        policy=agent.recall_policy,
+        facts=MAX_FACTS if with_facts else 0,
+        gate=agent.recall_policy.gate,
+        shared=True,
+    )
+    recalled = searched.messages
+    found = [*(searched.facts or ()), *(recalled.hits if recalled else ())]
+    texts = [memory.content for memory in found]
+    reranking = runner.rank(agent, query, texts, {"agent_id": agent.pk})
+    kept, ranks = found, {}
+    if reranking is not None:
+        kept = reranking.kept(found)
+        ranks = {
+            str(memory.message_id if isinstance(memory, Hit) else memory.pk): (place, score)
+            for place, (memory, score) in enumerate(reranking.ranked(found), start=1)
+        }
+    refused = [memory for memory in found if memory not in kept]
+    hits = [memory_context(asdict(hit), asdict(hit)) for hit in kept if isinstance(hit, Hit)]
+    cut = [
+        *(asdict(hit) | {"reason": BELOW_MINIMUM} for hit in refused if isinstance(hit, Hit)),
+        *map(asdict, recalled.cut if recalled else ()),
+    ]
+    left_out = left_out_context(cut)
+    for memory in (*hits, *left_out):
+        memory |= {"user_id": user_id, "agent_name": agent.name}
+        memory["reranked"] = ranks.get(memory["message_id"])
+    return {
+        "is_searched": True,
+        "hits": hits,
+        "cut": left_out,
+        "facts": [
+            (fact, ranks.get(str(fact.pk)), fact in refused)
+            for fact in (*kept, *refused)
+            if isinstance(fact, MemoryEntry)
+        ],
+        "reranker": reranking,
+    }

@@ -311,7 +311,7 @@ class ApiViewSet(GenericViewSet):
     def _wrap_handler(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             operation = self.operation
-            has_own_transaction = operation is not None and operation.own_transaction
+            has_own_transaction = operation is None or operation.own_transaction
             with nullcontext() if has_own_transaction else transaction.atomic():
                 if operation is not None:
                     self._check_parameters(operation)

@@ -109,7 +109,12 @@ class FoundSerializer(MemorySerializer):
 class ResultsSerializer(serializers.Serializer):
     """Search results."""
 
-    results = FoundSerializer(many=True, help_text="Facts, then messages, the best of each first.")
+    results = FoundSerializer(
+        many=True,
+        help_text="Facts, then messages, the best of each first; or by the agent's reranker, if it "
+        "has one.",
+    )
+    reranker_problem = serializers.CharField(help_text="Why the reranker gave no order, or empty.")
 
 
 class PageSerializer(serializers.Serializer):

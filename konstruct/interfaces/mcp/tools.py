@@ -16,12 +16,13 @@ from konstruct.api.http import bodies, operations, pagination
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
-from konstruct.orchestrator import agents, usage
+from konstruct.orchestrator import agents, runner, usage
 from memory import conf, models, recall
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, filter_facts
 from memory.recall.policy import RecallPolicy
+from tenants import transaction
 from tenants.audit import changes, people
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -63,6 +64,8 @@ class Tool:
     action: Action
     function: Function
     subject: str = "fact"
+    own_transaction: bool = False
+    """Whether the function opens its own transactions, because it waits for a reranker."""
 
     @property
     def scope(self) -> KeyScope:
@@ -165,6 +168,7 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     result_serializer=schemas.ResultsSerializer,
     action=Action.SEARCH,
     subject="facts and memories",
+    own_transaction=True,
 )
 def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
     """Search the memory of a user: stored facts, and messages of earlier conversations, with
@@ -179,26 +183,35 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
         policy = replace(agent.recall_policy, neighbours=0, gate=True, top_k=fields["limit"])
         if "preset" in fields:
             policy = policy.with_preset(fields["preset"])
-    memory = search_memory(
-        required_tenant_id(),
-        user_id,
-        fields["query"],
-        agent_id=None if agent is None else agent.id,
-        policy=policy,
-        facts=fields["limit"],
-        gate=True,
-        shared=caller.user_id is None,
-    )
-    results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
-    if memory.messages is not None:
-        results += [
-            _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
-        ]
+    with transaction.atomic():
+        memory = search_memory(
+            required_tenant_id(),
+            user_id,
+            fields["query"],
+            agent_id=None if agent is None else agent.id,
+            policy=policy,
+            facts=fields["limit"],
+            gate=True,
+            shared=caller.user_id is None,
+        )
+    found = [*(memory.facts or ()), *(memory.messages.hits if memory.messages else ())]
+    texts = [result.content for result in found]
+    reranking = agent and runner.rank(agent, fields["query"], texts, {"agent_id": agent.id})
+    results = [
+        _fact(result) | {"score": result.score}
+        if isinstance(result, models.MemoryEntry)
+        else _message(result, user_id) | {"score": result.probability}
+        for result in (reranking.kept(found) if reranking else found)
+    ]
     zone = people.time_zone_of(user_id, agent.time_zone if agent is not None else "")
     text = _result_lines(results, zone) or _empty_result_text(policy)
     if agent is None and (names := agents.agent_names(caller.agents())):
         text += f"\nOnly facts were searched. To search messages too, name the agent: {names}."
-    return Outcome({"results": results}, text, detail={"found": len(results)})
+    problem = reranking.problem if reranking else ""
+    if problem:
+        text += f"\nThe results are in the order of recall. {problem}"
+    document = {"results": results, "reranker_problem": problem}
+    return Outcome(document, text, detail={"found": len(results)})
 
 
 def _empty_result_text(policy: RecallPolicy | None) -> str:

@@ -89,7 +89,7 @@ class McpViewSet(views.ApiViewSet):
         is_read = tool.action in operations.READ_ACTIONS
         try:
             permissions.require_scope(self.caller, tool.scope)
-            with nullcontext() if is_read else transaction.atomic():
+            with nullcontext() if tool.own_transaction else transaction.atomic():
                 outcome = tool.run(self.caller, arguments)
                 http.body_operation = operations.BodyOperation(
                     tool.action, outcome.subject or tool.subject, arguments

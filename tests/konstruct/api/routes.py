@@ -220,7 +220,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("context-compile-context", "POST"): Case(
         at("context/compile/"),
-        messages=11,
+        messages=10,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",

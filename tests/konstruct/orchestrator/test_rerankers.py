@@ -1,5 +1,6 @@
 """Rerankers of a tenant: the order of memories, and failures that leave it to the recall."""
 
+import html
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -22,7 +23,8 @@ from memory.context import ContextManager
 from memory.indexing import embedding_jobs
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, SendMessage
+from tests.konstruct.conftest import Browser, Program, SendMessage
+from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.orchestrator.conftest import reply
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer, LLMServer, Request
@@ -232,3 +234,45 @@ def test_the_test_of_a_reranker_asks_for_scores(
     failed = measure_language_model(reranker)
     assert failed == LanguageModelTest(problem=failed.problem)
     assert "HTTP 400" in failed.problem
+
+
+def test_programs_and_people_see_the_order_of_the_reranker(
+    program: Program, reranker: LanguageModel, server: RerankServer, browser: Browser
+) -> None:
+    update_language_model(reranker, min_score=0.4)
+
+    def compiled() -> Any:
+        body = {"agent": "ada", "user_id": "maria", "task": QUESTION}
+        response = program.post("/api/v1/context/compile/", body)
+        assert response.status_code == 200, response.content
+        return response.json()
+
+    def searched() -> tuple[list[str], Any, str]:
+        result = call(program, "search", query=QUESTION, user_id="maria", agent="ada")
+        document = result["structuredContent"]
+        contents = [row["content"] for row in document["results"]]
+        return contents, document["reranker_problem"], text_of(result)
+
+    def page() -> str:
+        address = "/admin/memories/"
+        query = {"agent": str(program.agent.pk), "user": "maria", "q": QUESTION}
+        return html.unescape(browser(program.tenant).get(address, query).content.decode())
+
+    context = compiled()
+    assert (context["context"].count("beagle"), IN_FARO in context["context"]) == (1, True)
+    assert context["reranker"] == {"model": "sorter", "problem": ""}
+    assert searched()[:2] == ([IN_FARO], "")
+    shown = page()
+    assert "Reranked by <bdi>sorter</bdi>" in shown
+    assert "Place 1 of the reranker, score 0.90" in shown
+    assert "The reranker gave it a low score." in shown
+
+    server.default = Answer({"error": "no"}, 400)
+    context, (contents, problem, text) = compiled(), searched()
+    assert context["context"].count("beagle") == len(contents) == 2
+    assert context["reranker"]["problem"] == problem
+    assert problem.startswith("The reranker")
+    assert text.endswith(f"The results are in the order of recall. {problem}")
+    assert "not reranked" in page()
+    with tenant_scope(program.tenant.pk):
+        assert ModelCall.objects.filter(purpose="reranking").count() == 6

@@ -435,6 +435,8 @@ class Compiled(TypedDict):
     """The source of each item of the context, in order."""
     prompt: list[ChatMessage]
     """For a chat model."""
+    reranker: Reranker | None
+    """Null: the agent has none."""
 
 
 class Conversation(TypedDict):
@@ -1789,6 +1791,15 @@ class Reply(TypedDict):
     finish_reason: str
     """Why the language model ended the reply: stop, length (cut at the limit of tokens) or
     content_filter. Empty: no language model wrote it."""
+
+
+class Reranker(TypedDict):
+    """The reranker that has sorted the memories."""
+
+    model: str
+    """Its name."""
+    problem: str
+    """Why it gave no scores, so that the order of recall stays; or empty."""
 
 
 class SavedQuestion(TypedDict):

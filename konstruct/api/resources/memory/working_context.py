@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, views
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import Agent, ModelTier
 from memory import arguments, exceptions, models
@@ -151,6 +152,15 @@ class ChatMessageSerializer(serializers.Serializer):
     content = serializers.CharField()
 
 
+class RerankerSerializer(serializers.Serializer):
+    """The reranker that has sorted the memories."""
+
+    model = serializers.CharField(help_text="Its name.")
+    problem = serializers.CharField(
+        help_text="Why it gave no scores, so that the order of recall stays; or empty."
+    )
+
+
 class CompiledSerializer(serializers.Serializer):
     """The sections that fit into one prompt, and the prompt."""
 
@@ -170,6 +180,9 @@ class CompiledSerializer(serializers.Serializer):
         source="included", many=True, help_text="The source of each item of the context, in order."
     )
     prompt = ChatMessageSerializer(source="messages", many=True, help_text="For a chat model.")
+    reranker = RerankerSerializer(
+        source="gathered.reranking", allow_null=True, help_text="Null: the agent has none."
+    )
 
 
 class ContextViewSet(views.ApiViewSet):
@@ -189,6 +202,7 @@ class ContextViewSet(views.ApiViewSet):
             "memory.view_memoryentry",
         ),
         body=CompileSerializer,
+        own_transaction=True,
         returns=CompiledSerializer,
     )
     def compile_context(self, request: Request) -> Response:
@@ -196,7 +210,8 @@ class ContextViewSet(views.ApiViewSet):
 
         Returns the session, the facts and the recalled messages for the task, cut to the token
         budget of the model's tier: the oldest turns and the least relevant memories are dropped
-        first. Nothing is stored, and no language model is called.
+        first. The agent's reranker sorts the memories, if it has one. Nothing is stored, and no
+        other language model is called.
         """
         fields = self.fields
         self.caller.require_prompts()
@@ -206,17 +221,19 @@ class ContextViewSet(views.ApiViewSet):
         tenant_id, tier = required_tenant_id(), fields.get("model_tier", agent.model_tier)
         sessions = SessionStore(tenant_id) if "thread_id" in fields else None
         manager = ContextManager(sessions, fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
-        gathered = manager.gather(
-            tenant_id,
-            fields.get("thread_id", ""),
-            fields["task"],
-            tier,
-            agent_id=agent.id,
-            user_id=fields.get("user_id"),
-            session_messages=fields.get("messages"),
-            policy=agent.recall_policy,
-            time_zone=agent.time_zone,
-        )
+        with transaction.atomic():
+            gathered = manager.gather(
+                tenant_id,
+                fields.get("thread_id", ""),
+                fields["task"],
+                tier,
+                agent_id=agent.id,
+                user_id=fields.get("user_id"),
+                session_messages=fields.get("messages"),
+                policy=agent.recall_policy,
+                time_zone=agent.time_zone,
+            )
+        gathered = runner.rerank(agent, gathered, {"agent_id": agent.id})
         agent_prompt = system_prompt_with(agent, [date_clause(zone=gathered.zone)])
         system_prompt = fields.get("system_prompt", agent_prompt)
         return Response(CompiledSerializer(manager.fit(gathered, system_prompt, tier)).data)

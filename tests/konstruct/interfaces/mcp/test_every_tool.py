@@ -73,7 +73,7 @@ CASES = {
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."), messages=19, action="edit"
     ),
-    "forget": Case(tool("forget", id=fact), messages=11, action="delete"),
+    "forget": Case(tool("forget", id=fact), messages=12, action="delete"),
 }
 
 
