@@ -15,7 +15,7 @@ from psycopg.errors import UndefinedTable
 from tenants.exceptions import NotInTenant, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, server_of
+from tenants.servers import MAIN, current_server, server_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,13 +23,6 @@ Values = Sequence[Any] | Mapping[str, Any] | None
 
 # This thread's connections. The one to the main server stores the current server.
 _connections = cast(Mapping[str, DatabaseWrapper], connections)
-
-
-def current_server() -> str:
-    """Return the server of this thread's tenant; the main one outside of tenants."""
-    if len(connections.settings) == 1:  # called for every query
-        return MAIN
-    return _connections[MAIN].server
 
 
 def tenant_connection() -> DatabaseWrapper:

@@ -1,11 +1,13 @@
-"""Database servers: their names, and the server of each tenant."""
+"""Database servers: their names, the server of each tenant, and the router of models."""
 
 import time
-from typing import Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Model
+from django_tenants.routers import TenantSyncRouter
 
 from tenants.exceptions import InvalidTenant
 
@@ -23,6 +25,14 @@ _cached_servers: dict[UUID, tuple[str, float]] = {}
 def servers() -> list[str]:
     """Return the names of all servers, which are Django's aliases; the main one first."""
     return [MAIN, *settings.TENANT_DATABASES]
+
+
+def current_server() -> str:
+    """Return the server of this thread's tenant; the main one outside of tenants."""
+    if len(connections.settings) == 1:  # called for every query
+        return MAIN
+    server: str = cast(Any, connections[MAIN]).server  # of tenants.postgresql
+    return server
 
 
 def require_server(name: str) -> None:
@@ -72,3 +82,26 @@ def server_of(tenant_id: UUID) -> str:
         return MAIN
     cache_server(tenant_id, row[0])
     return str(row[0])
+
+
+class ServerRouter(TenantSyncRouter):
+    """Routes the list of tenants to the main server, and other models to the current tenant's."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str:
+        server = current_server()
+        describes_tenants = model._meta.app_label == "tenants" and model._meta.model_name != "job"
+        return MAIN if server != MAIN and describes_tenants else server
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        return self.db_for_read(model)
+
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool:
+        """Every server has every table: of the public schema, or of each tenant's."""
+        if db not in servers():
+            return False
+        is_public = cast(Any, connections[db]).tenant_id is None
+        wanted = settings.SHARED_APPS if is_public else settings.TENANT_APPS
+        allowed: bool = self.app_in_list(app_label, wanted)
+        return allowed

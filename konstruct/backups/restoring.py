@@ -26,8 +26,7 @@ from django.db import DatabaseError
 from django.db.models import F
 from django.db.models.functions import Now
 
-from konstruct.backups.dumping import check_tenant
-from konstruct.backups.files import Manifest, backup_name, dump_name, jobs_name
+from konstruct.backups.dumping import Manifest, backup_name, check_tenant, dump_name, jobs_name
 from konstruct.backups.replaying import journal_open_requests, replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS

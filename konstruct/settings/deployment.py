@@ -250,7 +250,7 @@ for _server, _database in DATABASES.items():
     if DATABASE_POOL_SIZE:
         _database["OPTIONS"]["pool"] = pool_options(_server, DATABASE_POOL_SIZE, _CONN_MAX_AGE)
 # django-tenants requires the second one, which has no effect after the first.
-DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
+DATABASE_ROUTERS = ["tenants.servers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 # Called for the directory of pg_dump and pg_restore. None: wherever PATH finds them.
 POSTGRES_BIN = "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE else None
 # The journal of erasures, outside of the database: see tenants/journal.py.

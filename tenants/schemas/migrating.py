@@ -1,4 +1,4 @@
-"""Migrates one schema by Django's migrate command, for the current schema of the connection.
+"""Migrates schemas: one by Django's migrate command, and many of them in several processes.
 
 A migration that is interrupted is continued by the next run:
 
@@ -9,16 +9,23 @@ A migration that is interrupted is continued by the next run:
 """
 
 import io
+import os
+import signal
+import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import connection as pipes, get_context, parent_process
 from typing import Any, Final
 
 from django.core.management import call_command
 from django.core.management.commands import migrate as django_migrate
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import DatabaseError, OperationalError, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import F
 from django.db.models.functions import Now
@@ -44,6 +51,11 @@ from tenants.servers import MAIN, server_of
 CANCELLED: Final = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
 # Other sessions wait behind a migration that waits for a lock, so it gives up after this time.
 LOCK_TIMEOUT: Final = "2s"
+# A pool of processes costs more than it gains below this many schemas (about 100 ms each).
+MIN_POOLED_SCHEMAS = 8
+# Tenants with locked tables, or whose migration Postgres cancelled because of another session, are
+# tried again after all others, after each of these pauses.
+RETRY_PAUSES_SECONDS: Final = (1.0, 5.0, 15.0)
 # No other session uses a new schema; locks in the public schema are held for moments.
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
@@ -281,3 +293,103 @@ def _failure(schema_name: str, command: MigrateSchema, error: Exception) -> dict
         "error": f"{where}{outage_reason(error)}",
         "cancelled": isinstance(error.__cause__, CANCELLED),
     }
+
+
+def migrate_schemas(
+    schema_names: Sequence[str],
+    options: Mapping[str, Any],
+    *,
+    parallel: int,
+    canary: int = 0,
+) -> Iterator[MigrationResult]:
+    """Migrate schemas. Yield each result when it is there.
+
+    Args:
+        schema_names: the schemas.
+        options: options of Django's migrate, for each schema.
+        parallel: the maximum number of processes.
+        canary: number of schemas to migrate first. If one of them fails, the others are not begun.
+    """
+    migrate = partial(migrate_schema, options=options)
+    for group in (schema_names[:canary], schema_names[canary:]):
+        has_failed = False
+        for result in _migrate_with_retries(migrate, group, parallel):
+            has_failed |= bool(result.error)
+            yield result
+        if has_failed:
+            return
+
+
+Migrate = partial[MigrationResult]
+
+
+def _migrate_with_retries(
+    migrate: Migrate, schema_names: Sequence[str], parallel: int
+) -> Iterator[MigrationResult]:
+    cancelled: list[MigrationResult] = []
+    for pause in (0, *RETRY_PAUSES_SECONDS):
+        time.sleep(pause)
+        cancelled = []
+        if parallel < 2 or len(schema_names) < MIN_POOLED_SCHEMAS:
+            results: Iterable[MigrationResult] = map(migrate, schema_names)
+        else:
+            results = _migrate_in_pool(migrate, schema_names, parallel)
+        for result in results:
+            if result.cancelled:
+                cancelled.append(result)
+            else:
+                yield result
+        if not cancelled:
+            return
+        schema_names = [result.schema_name for result in cancelled]
+    yield from cancelled
+
+
+def _migrate_in_pool(
+    migrate: Migrate, schema_names: Sequence[str], processes: int
+) -> Iterator[MigrationResult]:
+    killed = []
+    # fork: the children have the apps and the migrations loaded.
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("fork"), initializer=begin_child
+    ) as pool:
+        futures = {pool.submit(migrate, name): name for name in schema_names}
+        try:
+            for future in as_completed(futures):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    killed.append(futures[future])
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for name in killed:
+        if len(schema_names) == 1:
+            yield MigrationResult(name, error="the process that migrated it was killed")
+        else:  # most were only waiting for the process that was killed
+            yield from _migrate_in_pool(migrate, [name], 1)
+
+
+def default_parallel() -> int:
+    """Return the number of cores of this process, at most 8, so that Postgres has enough."""
+    return min(len(os.sched_getaffinity(0)), 8)
+
+
+def begin_child() -> None:
+    """Prepare a forked child: close no connection of the parent, and leave Ctrl-C to the parent.
+
+    The parent stops handing out schemas; the running migration is finished. A child ends with a
+    parent that is killed, because it would wait for the next schema for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for connection in connections.all(initialized_only=True):
+        connection.connection = None
+        connection.savepoint_ids = []
+        connection.in_atomic_block = False
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        pipes.wait([parent.sentinel])
+        os._exit(1)

@@ -1,9 +1,11 @@
 """Functions that create, migrate, suspend and delete tenants."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
@@ -12,9 +14,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
+from redis.exceptions import RedisError
 
 from tenants import journal
-from tenants.cache_file import rewrite_cache_file
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_pooled_owner, schema_lock
@@ -34,6 +36,7 @@ GRACE_DAYS = 7
 # After this time the setup of a tenant is retried.
 RETRY_DELAY = timedelta(minutes=1)
 DROP_LOCK_TIMEOUT = "30s"
+REWRITE_SECONDS: Final = 30.0
 
 # A function that logs a change of a tenant, called in the transaction of the change.
 RecordChange = Callable[[Tenant], object]
@@ -356,6 +359,38 @@ def clear_tenant_cache(tenant: Tenant) -> int:
     for start in range(0, len(keys), 1000):
         client.unlink(*keys[start : start + 1000])
     return len(keys)
+
+
+def rewrite_cache_file() -> str:
+    """Have the cache rewrite its file, which holds removed values until then.
+
+    The file is append-only, or a snapshot.
+
+    Returns:
+        `rewritten`; `none` if it has no file; `refused` if the cache forbids it; `unfinished`
+        after REWRITE_SECONDS.
+    """
+    client = get_redis_connection("default")
+    try:
+        state = client.info("persistence")
+        if state.get("aof_enabled"):
+            running, ask = "aof_rewrite", client.bgrewriteaof
+        elif state.get("rdb_last_save_time") and state.get("rdb_saves", 1):
+            running, ask = "rdb_bgsave", client.bgsave
+        else:
+            return "none"
+        ask()
+        deadline = time.monotonic() + REWRITE_SECONDS
+        while time.monotonic() < deadline:
+            state = client.info("persistence")
+            if not state.get(f"{running}_in_progress") and not state.get(f"{running}_scheduled"):
+                ended = state.get("aof_last_bgrewrite_status", state.get("rdb_last_bgsave_status"))
+                return "rewritten" if ended == "ok" else "unfinished"
+            time.sleep(0.05)
+    except RedisError as error:
+        logger.warning("The cache's file is not written anew: %s", error)
+        return "refused"
+    return "unfinished"
 
 
 def register(tenant: Tenant, domains: Sequence[str], on_register: RecordChange) -> None:

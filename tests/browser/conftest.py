@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.local import demo
+from konstruct.management.commands import demo
 from konstruct.management.commands.demo import USER
 from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
@@ -176,7 +176,7 @@ def _create_month() -> Aurora:
     with database.as_owner():  # after each test all tenants except the shared ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")
-    history, _ = demo.companies()
+    history, _ = demo.read_companies()
     agent = create_agent(
         tenant_id=tenant.id,
         name="Iris",

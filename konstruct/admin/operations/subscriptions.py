@@ -21,11 +21,11 @@ from unfold.widgets import (
 from konstruct.admin import access
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
 from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, id_column, show_outcome
+from konstruct.apps import translated_choices
 from konstruct.channels import webhooks
 from konstruct.channels.models import SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
 from konstruct.channels.slack import installations
-from konstruct.model_names import translated_choices
 from konstruct.orchestrator.models import Agent
 from konstruct.outgoing import AddressRefused
 from tenants.admin.sites import tenant_site

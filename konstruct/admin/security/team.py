@@ -25,7 +25,7 @@ from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.pages import PageForm, UserField, link, show_outcome
 from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
-from konstruct.model_names import translated_choices
+from konstruct.apps import translated_choices
 from tenants import transaction
 from tenants.admin.passwords import password_link
 from tenants.admin.recorded_admin import BADGES, RecordedPeopleAdmin

@@ -9,8 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
-from konstruct.backups.dumping import back_up
-from konstruct.backups.files import remove_old
+from konstruct.backups.dumping import back_up, remove_old
 from tenants import journal
 from tenants.audit.operator_log import record_command
 from tenants.management.base import SOME_TENANTS_FAILED, KonstructCommand, UsageError, tenant_of

@@ -12,8 +12,13 @@ from django.db import DatabaseError
 from django.utils.dateparse import parse_datetime
 
 from konstruct.backups import restoring
-from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
+from konstruct.backups.dumping import (
+    Manifest,
+    backup_name,
+    format_moment,
+    read_manifest,
+    verify_backup,
+)
 from tenants import journal
 from tenants.exceptions import KonstructError, detail_of
 from tenants.locking import restore_lock

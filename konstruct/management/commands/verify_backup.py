@@ -7,8 +7,7 @@ from uuid import UUID
 
 from django.template.defaultfilters import filesizeformat
 
-from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import dump_name, format_moment
+from konstruct.backups.dumping import dump_name, format_moment, verify_backup
 from tenants.management.base import KonstructCommand
 
 

@@ -15,7 +15,6 @@ from django.db import InternalError, OperationalError
 from django_redis import get_redis_connection
 
 from konstruct.privacy.erasure.person import Person
-from tenants.cache_file import rewrite_cache_file
 from tenants.context import execute, fetch_value, tenant_connection
 from tenants.redis_keys import (
     engaged_thread_key,
@@ -25,6 +24,7 @@ from tenants.redis_keys import (
     session_key,
     user_windows_pattern,
 )
+from tenants.schemas.provisioning import rewrite_cache_file
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from tenants.audit.operator_log import record_command, state_of_tenant
-from tenants.cache_file import rewrite_cache_file
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 from tenants.schemas import provisioning
 
@@ -32,7 +31,7 @@ class Command(KonstructCommand):
                 self.name, "delete", gone, before=state_of_tenant(gone)
             ),
         )
-        file = rewrite_cache_file()
+        file = provisioning.rewrite_cache_file()
         if file not in ("rewritten", "none"):
             self.stderr.write(f"the file of the cache still holds text of the tenant: {file}")
         self.stdout.write(f"deleted tenant {tenant.slug}")

@@ -15,8 +15,12 @@ from tenants.locking import migrate_lock
 from tenants.management import base
 from tenants.models import Tenant
 from tenants.naming import OWNER_ROLE
-from tenants.schemas.fleet import default_parallel, migrate_schemas
-from tenants.schemas.migrating import MigrationResult, migrate_schema
+from tenants.schemas.migrating import (
+    MigrationResult,
+    default_parallel,
+    migrate_schema,
+    migrate_schemas,
+)
 from tenants.schemas.migration_state import current_state, schemas_to_visit
 from tenants.servers import MAIN, servers
 

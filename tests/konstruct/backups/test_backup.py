@@ -15,7 +15,7 @@ from django.conf import settings as given
 from django.core.management.base import CommandError
 from psycopg.errors import LockNotAvailable
 
-from konstruct.backups.files import MANIFEST, backups_in, remove_old
+from konstruct.backups.dumping import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure
 from tenants import journal, postgres_tools
@@ -150,7 +150,7 @@ def test_the_dump_of_another_tenant_is_refused(
     made = backup()
     # As if a deployment had signed the wrong file.
     monkeypatch.setattr(
-        "konstruct.backups.files.dump_name", lambda pk: f"{tenant_b.schema_name}.dump"
+        "konstruct.backups.dumping.dump_name", lambda pk: f"{tenant_b.schema_name}.dump"
     )
     before = fingerprint(tenant_b)
     with pytest.raises(CommandError, match="is not a dump of the tenant 'tenant-a' alone"):

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from konstruct.local import demo
+from konstruct.management.commands import demo
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.history_import.lines import ImportStatus, import_history
@@ -16,7 +16,7 @@ from tenants.models import Tenant
 def test_the_history_has_a_month_of_activity_and_facts_to_review(
     tenant_a: Tenant, settings: Any
 ) -> None:
-    aurora, _ = demo.companies()
+    aurora, _ = demo.read_companies()
     with demo.serving_model() as settings.LLM_POOL_URL, tenant_scope(tenant_a.id):
         for name in ("Iris", "Otto"):
             create_agent(tenant_id=tenant_a.id, name=name, extracts_facts=True)

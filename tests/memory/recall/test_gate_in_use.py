@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.responder import NOTED, NOTHING
-from konstruct.local import demo
+from konstruct.management.commands import demo
 from memory.conversations.transcript import record_message
 from memory.indexing.service import index_messages
 from memory.models import Message
@@ -62,7 +62,7 @@ def hold(tenant: Tenant, contents: list[str], replies: list[str], user: str) -> 
 
 def said_to(slug: str) -> list[str]:
     """Return the messages of the demo's user to the agent of a company."""
-    (company,) = (company for company in demo.companies() if company["slug"] == slug)
+    (company,) = (company for company in demo.read_companies() if company["slug"] == slug)
     lines = company["messages"]
     return [line["content"] for line in lines if (line["user_id"], line["role"]) == ("sam", "user")]
 
@@ -90,7 +90,7 @@ def test_matching_messages_are_found_and_few_others(tenant_a: Tenant, english: b
 
 
 def test_the_demo_is_answered(tenant_a: Tenant) -> None:
-    for company in demo.companies():
+    for company in demo.read_companies():
         slug = company["slug"]
         hold(tenant_a, said_to(slug), [NOTED], slug)
         for question in company["questions"]:

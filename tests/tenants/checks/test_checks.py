@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from tenants.checks import system
 from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
-from tenants.checks.privileges import ALLOWED_FUNCTIONS, unsafe_privileges
+from tenants.checks.system import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import MakeTenant, as_owner

@@ -20,7 +20,7 @@ from psycopg.errors import DeadlockDetected
 from tenants.context import connection
 from tenants.models import Tenant
 from tenants.operations import AddIndexConcurrently
-from tenants.schemas import fleet, migrating, provisioning
+from tenants.schemas import migrating, provisioning
 from tenants.schemas.migrating import AtomicExecutor, migrate_schema
 from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import forget_migration
@@ -99,8 +99,8 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
 
 def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(fleet.time, "sleep", pauses.append)
-    migrated, ends = migrating._migrate, [1, 1 + len(fleet.RETRY_PAUSES_SECONDS)]
+    monkeypatch.setattr(migrating.time, "sleep", pauses.append)
+    migrated, ends = migrating._migrate, [1, 1 + len(migrating.RETRY_PAUSES_SECONDS)]
 
     def ended(*arguments: object) -> dict[str, object]:
         if ends and ends[0]:
@@ -112,11 +112,11 @@ def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPa
         tenant = provisioning.create_tenant(slug="behind")
         monkeypatch.setattr(migrating, "_migrate", ended)
         forget_migration(tenant)
-        (result,) = fleet.migrate_schemas([tenant.schema_name], {}, parallel=1)
-        assert (result.error, sum(pauses)) == ("", fleet.RETRY_PAUSES_SECONDS[0])
+        (result,) = migrating.migrate_schemas([tenant.schema_name], {}, parallel=1)
+        assert (result.error, sum(pauses)) == ("", migrating.RETRY_PAUSES_SECONDS[0])
         forget_migration(tenant)
         del ends[0]
-        (result,) = fleet.migrate_schemas([tenant.schema_name], {}, parallel=1)
+        (result,) = migrating.migrate_schemas([tenant.schema_name], {}, parallel=1)
         assert result.error.endswith("deadlock detected")
         assert not ends[0]
 

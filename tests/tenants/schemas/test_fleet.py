@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tenants.models import Tenant
-from tenants.schemas import fleet, migrating, provisioning
+from tenants.schemas import migrating, provisioning
 from tests import database
 from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate
@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 @pytest.fixture(autouse=True)
 def _as_owner(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fleet, "RETRY_PAUSES_SECONDS", (0, 0))
+    monkeypatch.setattr(migrating, "RETRY_PAUSES_SECONDS", (0, 0))
     with as_owner():
         yield
         # The shared tenants are unchanged.
-        fleet.RETRY_PAUSES_SECONDS = ()
+        migrating.RETRY_PAUSES_SECONDS = ()
         migrate(tenant=True)
 
 
@@ -111,10 +111,10 @@ def test_killed_process_does_not_end_others(
 
     def die(schema_name: str, *others: Any) -> Any:
         if schema_name == behind["one"].schema_name:
-            fleet.os._exit(9)
+            migrating.os._exit(9)
         return apply(schema_name, *others)
 
-    monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
+    monkeypatch.setattr(migrating, "MIN_POOLED_SCHEMAS", 0)
     monkeypatch.setattr(migrating, "_apply", die)
     _, err, failure = migrate(parallel=2)
     (line,) = err

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from tenants.context import connection, tenant_scope
 from tenants.locking import MIGRATE_ALL
 from tenants.models import Tenant
-from tenants.schemas import fleet, provisioning
+from tenants.schemas import migrating, provisioning
 from tests import database
 from tests.database import as_owner, execute
 
@@ -63,7 +63,7 @@ def test_every_schema_is_migrated_the_public_one_first() -> None:
 def test_several_processes_produce_the_result_of_one(
     monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant, worth_a_pool: int
 ) -> None:
-    monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", worth_a_pool)
+    monkeypatch.setattr(migrating, "MIN_POOLED_SCHEMAS", worth_a_pool)
     broken = provisioning.create_tenant(slug="tenant-c")
     break_schema(broken)
     forget_migration(tenant_b)
