@@ -12,7 +12,6 @@ connection is opened in another thread.
 
 import ipaddress
 import socket
-import ssl
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -26,6 +25,8 @@ from django.conf import settings
 from tenants.context import release_connections
 from tenants.exceptions import KonstructError
 
+# The context of all requests: reading the authorities takes milliseconds.
+_ssl_context: Final = cache(httpx.create_ssl_context)
 # A request is written in parts of this size, each in the time that is left.
 WRITE_BYTES: Final = 16 * 1024
 PORTS: Final = {"https": 443, "http": 80}
@@ -166,12 +167,6 @@ class PublicNetwork(Network):
             for address in addresses:
                 refuse_private(host, address)
         return super().open(addresses[0], port, *args, **options)
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    """Return the context of all requests: reading the authorities takes milliseconds."""
-    return httpx.create_ssl_context()
 
 
 def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> int:

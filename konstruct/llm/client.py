@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import random
+import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator
@@ -109,8 +110,8 @@ class HttpLanguageModel:
     default_model: str = ""
     timeout: float = 60.0
     sleep: Callable[[float], None] = time.sleep
-    shares: FairShares | None = None
-    """The limit of parallel requests of this process to the server. None: no limit."""
+    shares: FairShares = field(default_factory=lambda: FairShares(sys.maxsize))
+    """The limit of parallel requests of this process to the server; by default none."""
     is_guarded: bool = False
     """Whether a tenant chose the URL: it reaches only public addresses and allowed hosts."""
     max_attempts: int | None = None
@@ -210,9 +211,6 @@ class HttpLanguageModel:
     @contextmanager
     def _slot(self, deadline: float) -> Iterator[None]:
         """Hold one of the tenant's slots for parallel requests during the block."""
-        if self.shares is None:
-            yield
-            return
         seconds = max(0.0, deadline - time.monotonic())
         with self.shares.slot(current_tenant_id() or NO_TENANT, seconds=seconds) as has_slot:
             if not has_slot:
@@ -383,9 +381,9 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
 
 
 @Once
-def _shares(url: str, max_concurrent: int) -> FairShares | None:
-    """Return the limit of parallel requests of this process to the server; None if it is 0."""
-    return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
+def _shares(url: str, max_concurrent: int) -> FairShares:
+    """Return the limit of parallel requests of this process to the server; 0: none."""
+    return FairShares(max_concurrent or sys.maxsize, max_concurrent // 10)
 
 
 def _refused_address(error: AddressRefused) -> LLMRefused:

@@ -238,13 +238,15 @@ def read_scores(data: Any, count: int) -> Completion:
         LLMReplyInvalid: not every text has one score.
     """
     results = _at(data, "results")
-    scores: dict[Any, Any] = {
-        result.get("index"): result.get("relevance_score")
+    scores: dict[Any, float] = {
+        result.get("index"): result["relevance_score"]
         for result in (results if isinstance(results, list) else ())
-        if isinstance(result, Mapping) and type(result.get("index")) is int
+        if isinstance(result, Mapping)
+        and type(result.get("index")) is int
+        and type(result.get("relevance_score")) in (int, float)
+        and abs(result["relevance_score"]) <= sys.float_info.max  # no NaN
     }
-    is_complete = scores.keys() == set(range(count)) and len(results) == count
-    if not is_complete or not all(map(_is_number, scores.values())):
+    if scores.keys() != set(range(count)) or len(results) != count:
         raise LLMReplyInvalid(
             "The reranker's answer has not one score for each text.",
             detail='Expected JSON such as {"results": [{"index": 0, "relevance_score": 0.9}]}.',
@@ -253,10 +255,6 @@ def read_scores(data: Any, count: int) -> Completion:
     if type(total) is int and 0 <= total < MAX_TOKENS:
         usage = {"prompt_tokens": total, "completion_tokens": 0, "total_tokens": total}
     return Completion("", usage=usage, scores=tuple(scores[number] for number in range(count)))
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # no NaN
 
 
 def _at(data: Any, *path: str | int) -> Any:

@@ -21,7 +21,7 @@ from django.conf import settings
 from konstruct.heartbeats import WORKERS
 from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, serve_lock
-from konstruct.local.embedded.supervision import try_lock
+from konstruct.local.embedded.supervision import supervisord_command, try_lock
 from konstruct.logs import one_line
 from konstruct.processes import bound_to_this_process
 from tenants.checks.connections import refuse_unsafe_role
@@ -156,11 +156,8 @@ class Processes:
         self._tail.wait()
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "supervisor.supervisord"]
-        if os.geteuid() == 0:
-            command += ["--user", "root"]  # otherwise it warns
         return subprocess.Popen(
-            [*command, "--configuration", settings.BASE_DIR / "deploy" / "supervisord.conf"],
+            supervisord_command("supervisord.conf"),
             cwd=settings.BASE_DIR,
             env=self._environment,
             stdin=subprocess.DEVNULL,

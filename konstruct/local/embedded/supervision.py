@@ -28,7 +28,6 @@ from konstruct.local.embedded.services import Service, Valkey
 from konstruct.processes import bind_to_parent
 
 SERVICES: dict[str, Service] = {service.name: service for service in (Postgres(), Valkey())}
-CONFIGURATION = paths.PROJECT / "deploy" / "embedded.conf"
 # Exit status of a service that cannot be started: see deploy/embedded.conf.
 CANNOT_START = 78
 # The end of a service's log, in the error that it does not start.
@@ -218,17 +217,21 @@ def _register(deadline: float) -> None:
     _held[path] = descriptor
 
 
+def supervisord_command(configuration: str) -> list[str]:
+    """Return the command of a supervisord with this file of deploy/."""
+    command = [sys.executable, "-m", "supervisor.supervisord", "--configuration"]
+    command.append(str(paths.PROJECT / "deploy" / configuration))
+    return [*command, "--user", "root"] if os.geteuid() == 0 else command  # otherwise it warns
+
+
 def _start_supervisor() -> None:
     """Start supervisord, which detaches itself when its socket takes connections.
 
     Does nothing while the supervisord of a renamed or removed home is still stopping.
     """
     paths.make_socket_directory()
-    command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(CONFIGURATION)]
-    if os.geteuid() == 0:
-        command += ["--user", "root"]  # otherwise it warns
     result = subprocess.run(
-        command,
+        supervisord_command("embedded.conf"),
         cwd=paths.PROJECT,
         env={
             **os.environ,

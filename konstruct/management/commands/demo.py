@@ -54,7 +54,6 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add `--port`."""
         parser.add_argument(
             "--port",
             type=port_argument,
@@ -63,7 +62,6 @@ class Command(KonstructCommand):
         )
 
     def handle(self, *, port: int, **options: Any) -> None:
-        """Run the demo."""
         if settings.PRODUCTION:
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
