@@ -106,10 +106,6 @@ class SchemaOutdated(KonstructError):
     """A tenant's schema lacks migrations of the running code."""
 
 
-class RestoreBusy(KonstructError):
-    """Another restore is running, and this one cannot run at the same time."""
-
-
 class SchemaBusy(KonstructError):
     """Another process creates, migrates or drops the schema, and did not finish in time."""
 

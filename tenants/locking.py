@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError
 
 from tenants.context import execute, fetch_value, tenant_connection
-from tenants.exceptions import PooledOwner, RestoreBusy, SchemaBusy
+from tenants.exceptions import PooledOwner, SchemaBusy
 
 FIRST_PAUSE_SECONDS = 0.005
 MAX_PAUSE_SECONDS = 0.1
@@ -57,22 +57,13 @@ def migrate_lock() -> AbstractContextManager[bool]:
     return _lock_unless_held(MIGRATE_ALL)
 
 
-@contextmanager
-def restore_lock() -> Iterator[None]:
-    """Hold the lock of `manage.py restore`.
+def restore_lock() -> AbstractContextManager[bool]:
+    """Hold the lock of `manage.py restore`; yield False if another one holds it.
 
     A restore decides at its beginning which tenants to restore. Another one at the same time would
     restore a tenant twice, and lose its data between the two.
-
-    Raises:
-        RestoreBusy: another restore is at work.
     """
-    with _lock_unless_held(RESTORE) as is_alone:
-        if not is_alone:
-            raise RestoreBusy(
-                "another restore is running: wait for its end, and run this one again"
-            )
-        yield
+    return _lock_unless_held(RESTORE)
 
 
 @contextmanager

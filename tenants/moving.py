@@ -42,7 +42,6 @@ from tenants.postgres_tools import (
     set_tenant,
 )
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.migration_state import current_state
 from tenants.schemas.provisioning import drop_left_over, wake_jobs
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
@@ -270,14 +269,10 @@ def _lock(source: Session, tenant: Tenant) -> None:
     try:
         run(source, f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
     except LockNotAvailable as error:
-        with session_on(tenant.server) as session:
-            holders = ", ".join(
-                str(pid) for (pid,) in run(session, LOCK_HOLDERS, tenant.schema_name)
-            )
         raise exceptions.KonstructError(
-            f"tables of tenant {tenant.slug!r} are in use and were not free within {LOCK_TIMEOUT}:"
-            f" by Postgres backend {holders or '(disconnected)'} on {tenant.server}. Nothing was"
-            " changed; wait for its end, or end it, and try again"
+            f"tables of tenant {tenant.slug!r} are locked by another session on {tenant.server}"
+            f" (pg_locks), and were not free within {LOCK_TIMEOUT}. Nothing was changed; wait for"
+            " its end, or end it, and try again"
         ) from error
 
 

@@ -22,6 +22,9 @@ DISCLAIMER = RESPONDER_MARK
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
 NOTED = f"I will remember that. {DISCLAIMER}"
 NOT_DONE = f"I have not remembered that. {DISCLAIMER}"
+SMALL_TALK_ANSWER = (
+    "Hello! Tell me what I should remember, or ask me about what you have told me. " + DISCLAIMER
+)
 FOUND = "This is what I remember:"
 MAX_RECALLED = 3
 MAX_FROM_WINDOW = 2
@@ -40,35 +43,21 @@ _QUESTION_LEXEMES: Final = frozenset(lexemes("could know mine please remember sa
 
 # A longer message is not small talk.
 MAX_SMALL_TALK_CHARACTERS: Final = 80
-# Answers to messages that have nothing but such phrases. The first one that fits is taken.
-_SMALL_TALK: Final = tuple(
-    (re.compile(rf"\W*(?:(?:{phrases})\W+)*(?:{phrases})\W*", re.I), f"{answer} {DISCLAIMER}")
-    for phrases, answer in (
-        (
-            r"hello|hi|hey|there|good (?:morning|afternoon|evening)|how are you|hallo|gr[uü]ß gott"
-            r"|guten (?:morgen|tag|abend)|bonjour|bonsoir|salut|hola|buenos d[ií]as|buenas tardes",
-            "Hello! Tell me what I should remember, or ask me about what you have told me.",
-        ),
-        (
-            r"thanks|thank you|a lot|so much|very much|danke|vielen dank|merci|beaucoup"
-            r"|muchas gracias|gracias",
-            "You are welcome! Is there anything else that I should remember?",
-        ),
-        (
-            r"thanks|thank you|and|bye|goodbye|good night|see you|later|soon|tomorrow|tschüss"
-            r"|auf wiedersehen|au revoir|adi[oó]s|hasta (?:luego|mañana)",
-            "Goodbye! I remember what you have told me.",
-        ),
-    )
+# Messages that only greet, thank or say goodbye have nothing but such phrases.
+_PHRASES: Final = (
+    r"hello|hi|hey|there|good (?:morning|afternoon|evening|night)|how are you|thanks|thank you|and"
+    r"|a lot|so much|very much|bye|goodbye|see you|later|soon|tomorrow|hallo|gr[uü]ß gott"
+    r"|guten (?:morgen|tag|abend)|danke|vielen dank|tschüss|auf wiedersehen|bonjour|bonsoir|salut"
+    r"|merci|beaucoup|au revoir|hola|buenos d[ií]as|buenas tardes|muchas gracias|gracias|adi[oó]s"
+    r"|hasta (?:luego|mañana)"
 )
+_SMALL_TALK: Final = re.compile(rf"\W*(?:(?:{_PHRASES})\W+)*(?:{_PHRASES})\W*", re.I)
 
 
-def small_talk(text: str) -> str | None:
-    """Return the answer to a message that only greets, thanks or says goodbye; else None."""
-    if len(text) > MAX_SMALL_TALK_CHARACTERS:
-        return None
-    text = unicodedata.normalize("NFC", text)
-    return next((answer for phrases, answer in _SMALL_TALK if phrases.fullmatch(text)), None)
+def is_small_talk(text: str) -> bool:
+    """Return whether a message only greets, thanks or says goodbye."""
+    is_short = len(text) <= MAX_SMALL_TALK_CHARACTERS
+    return is_short and _SMALL_TALK.fullmatch(unicodedata.normalize("NFC", text)) is not None
 
 
 @dataclass(frozen=True)
@@ -96,9 +85,8 @@ class BuiltInResponder:
 def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
     question = next((_text_of(m) for m in reversed(messages) if m["role"] == "user"), "")
-    small_talk_answer = small_talk(question)
-    if small_talk_answer is not None:
-        return small_talk_answer
+    if is_small_talk(question):
+        return SMALL_TALK_ANSWER
     from_window = _lines_of_window(messages, question)[:MAX_FROM_WINDOW]
     recalled = _recalled_lines(messages)[:MAX_RECALLED]
     if not from_window and not recalled:

@@ -24,7 +24,7 @@ CHANGE, DELETE = "tenants.change_tenant", "tenants.delete_tenant"
 def remove_tenant(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then have it deleted after the grace period."""
     tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
-    problem, days = "", provisioning.GRACE_DAYS
+    problem, days = "", provisioning.GRACE.days
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
             service = provisioning.request_deletion

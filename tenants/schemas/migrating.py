@@ -60,17 +60,6 @@ RETRY_PAUSES_SECONDS: Final = (1.0, 5.0, 15.0)
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
 
-# Other sessions that hold locks on relations of a schema.
-LOCK_HOLDERS = """
-    SELECT DISTINCT l.pid
-    FROM pg_depend AS d
-    JOIN pg_locks AS l ON l.relation = d.objid AND l.locktype = 'relation' AND l.granted
-    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = %s::regnamespace
-        AND d.classid = 'pg_class'::regclass AND l.pid <> pg_backend_pid()
-        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
-
-
 # On servers other than the main one the application writes no public table but the outbox.
 _REVOKE_PUBLIC_WRITES = f"""
 DO $$
@@ -193,7 +182,7 @@ def migrate_schema(
         except SchemaBusy as error:
             result = {"error": str(error), "busy": True}
         except Exception as error:  # it must not stop the next tenant
-            result = _failure(schema_name, command, error)
+            result = _failure(command, error)
             with suppress(DatabaseError):  # Postgres may be down
                 Tenant.objects.filter(schema_name=schema_name).update(
                     provisioning_error=result["error"],
@@ -276,17 +265,12 @@ def _reached_migrations(tenant: Tenant) -> frozenset[str]:
     return known_migrations().intersection(fetch_column(applied))
 
 
-def _failure(schema_name: str, command: MigrateSchema, error: Exception) -> dict[str, Any]:
-    """Return the error. If a lock was its cause, it names the sessions that hold the lock."""
+def _failure(command: MigrateSchema, error: Exception) -> dict[str, Any]:
+    """Return the error."""
     tenant_connection().set_schema_to_public()
     if isinstance(error.__cause__, errors.LockNotAvailable):
-        with suppress(DatabaseError):
-            holders = ", ".join(str(pid) for pid in fetch_column(LOCK_HOLDERS, [schema_name]))
-            said = f"its tables are locked by Postgres backend {holders or '(disconnected)'}"
-            return {
-                "error": f"{said}; wait for its end, or end it, and migrate again",
-                "cancelled": True,
-            }
+        text = "its tables are locked by another session (pg_locks); wait for its end, or end it,"
+        return {"error": f"{text} and migrate again", "cancelled": True}
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
     return {

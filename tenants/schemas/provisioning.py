@@ -32,7 +32,9 @@ from tenants.servers import MAIN, require_server, servers
 logger = logging.getLogger(__name__)
 
 # A tenant that operators delete can be restored for this time.
-GRACE_DAYS = 7
+GRACE: Final = timedelta(days=7)
+# The owner's worker has begun the grace period of this request.
+_IS_IN_GRACE: Final = Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + GRACE)
 # After this time the setup of a tenant is retried.
 RETRY_DELAY = timedelta(minutes=1)
 DROP_LOCK_TIMEOUT = "30s"
@@ -203,7 +205,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
                 f"tenant {tenant.slug!r} was moved in the meantime, or its move was cut off: run"
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
-        due = {"deletion_asked_at": Now() - _grace(), "delete_at": Now()}
+        due = {"deletion_asked_at": Now() - GRACE, "delete_at": Now()}
         tenants.update(state=Tenant.State.SUSPENDED, **due)
         # Before the rows: if the cache is down, nothing has been deleted.
         clear_tenant_cache(tenant)
@@ -275,7 +277,7 @@ def drop_left_over(tenant_id: UUID, server: str) -> None:
 
 
 def request_deletion(tenant: Tenant) -> None:
-    """Suspend a tenant, and have the owner's worker delete it after GRACE_DAYS.
+    """Suspend a tenant, and have the owner's worker delete it after GRACE.
 
     Raises:
         InvalidTenant: it is not set up yet, is being moved or restored, or its deletion was
@@ -304,7 +306,7 @@ def restore_tenant(tenant: Tenant) -> None:
         InvalidTenant: its deletion was not requested, or has begun.
     """
     with public_scope():
-        has_time = ~_is_in_grace() | Q(delete_at__gt=Now())
+        has_time = ~_IS_IN_GRACE | Q(delete_at__gt=Now())
         requested = Tenant.objects.filter(has_time, id=tenant.id, deletion_asked_at__isnull=False)
         if not requested.update(deletion_asked_at=None, state=F("state_before"), state_before=""):
             raise InvalidTenant(f"tenant {tenant.slug!r} is not to be deleted, or it has begun")
@@ -329,8 +331,8 @@ def delete_due(on_delete: RecordChange = _no_record) -> int:
         Tenant.objects.filter(deletion_asked_at=None, delete_at__isnull=False).update(
             delete_at=None
         )
-        requested.filter(~_is_in_grace()).update(delete_at=Now() + _grace())
-        due = list(requested.filter(_is_in_grace(), delete_at__lte=Now()))
+        requested.filter(~_IS_IN_GRACE).update(delete_at=Now() + GRACE)
+        due = list(requested.filter(_IS_IN_GRACE, delete_at__lte=Now()))
     deleted = 0
     for tenant in due:
         try:
@@ -341,15 +343,6 @@ def delete_due(on_delete: RecordChange = _no_record) -> int:
         rewrite_cache_file()
         deleted += 1
     return deleted
-
-
-def _grace() -> timedelta:
-    return timedelta(days=GRACE_DAYS)
-
-
-def _is_in_grace() -> Q:
-    """Return the condition that the owner's worker has begun the grace period of this request."""
-    return Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + _grace())
 
 
 def clear_tenant_cache(tenant: Tenant) -> int:

@@ -78,7 +78,11 @@ class Command(base.KonstructCommand):
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
                 "back. Set it, or pass --without-journal and erase them again yourself"
             )
-        with restore_lock():
+        with restore_lock() as is_alone:
+            if not is_alone:
+                raise CommandError(
+                    "another restore is running: wait for its end, and run this one again"
+                )
             if options["recovered_to"]:
                 self._settle_recovered(_parse_moment(options["recovered_to"]), options)
             else:

@@ -8,9 +8,10 @@ from konstruct.llm.responder import (
     NOTED,
     NOTHING,
     REMEMBER,
+    SMALL_TALK_ANSWER,
+    is_small_talk,
     requested_tool_call,
     respond,
-    small_talk,
 )
 from konstruct.orchestrator.builder import build_messages_with_memory
 from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
@@ -88,24 +89,14 @@ FACT = "Fact: Deal closes in May."
 
 
 @pytest.mark.parametrize(
-    ("text", "begins"),
+    "text",
     [
-        ("hello", "Hello! Tell me what I should remember"),
-        ("Hello, how are you?", "Hello!"),
-        ("thanks", "You are welcome!"),
-        ("Thanks a lot.", "You are welcome!"),
-        ("bye", "Goodbye!"),
-        ("Thanks, and see you tomorrow!", "Goodbye!"),
-        ("Gru\u0308\u00df Gott", "Hello!"),
-        ("merci beaucoup", "You are welcome!"),
-        ("¡Hasta mañana!", "Goodbye!"),
+        "hello", "Hello, how are you?", "Thanks a lot.", "bye", "Thanks, and see you tomorrow!",
+        "Gru\u0308\u00df Gott", "merci beaucoup", "¡Hasta mañana!",
     ],
-)
-def test_small_talk_is_answered_without_quotes(text: str, begins: str) -> None:
-    answer = ask(text, recalled=[FACT, f"user: {text}"])
-    assert answer.startswith(begins)
-    assert answer.endswith(DISCLAIMER)
-    assert "May" not in answer
+)  # fmt: skip
+def test_small_talk_is_answered_without_quotes(text: str) -> None:
+    assert ask(text, recalled=[FACT, f"user: {text}"]) == SMALL_TALK_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -116,4 +107,4 @@ def test_small_talk_is_answered_without_quotes(text: str, begins: str) -> None:
     ],
 )  # fmt: skip
 def test_message_with_more_than_a_greeting_is_not_small_talk(text: str) -> None:
-    assert small_talk(text) is None
+    assert not is_small_talk(text)
