@@ -32,8 +32,7 @@ from tenants.management.base import SOME_TENANTS_FAILED
 PROCESSES = ("web", *WORKERS, "beat", "owner")
 READY_SECONDS = 120
 STOP_SECONDS = 30
-POLL_SECONDS = 0.2
-RESTART_CHECK_SECONDS = 2.0
+POLL_SECONDS = 1.0
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -113,7 +112,6 @@ class Processes:
             start_new_session=True,
             preexec_fn=bound_to_this_process(signal.SIGTERM),
         )
-        self._services_checked_at = time.monotonic()
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
@@ -134,7 +132,6 @@ class Processes:
                 self._check_processes()
             except KonstructError as error:  # such as a full disk: it is tried until it is over
                 self._write_line(one_line(f"Not all processes run: {error}"))
-                time.sleep(RESTART_CHECK_SECONDS)
 
     def stop(self) -> None:
         """End all processes: in order, or immediately after a second signal."""
@@ -174,10 +171,8 @@ class Processes:
             status, self._supervisord = self._supervisord.returncode, self._start()
             if status > 0:
                 raise ServingError(f"supervisord has ended: see {self._logs}")
-        if time.monotonic() - self._services_checked_at > RESTART_CHECK_SECONDS:
-            for start in settings.EMBEDDED_SERVICES:
-                start()
-            self._services_checked_at = time.monotonic()
+        for start in settings.EMBEDDED_SERVICES:
+            start()
 
     def _is_ready(self) -> bool:
         try:

@@ -1,7 +1,7 @@
 """The ASGI application: checks before Django reads a request, and the access log.
 
 It answers the health checks, and does not read the body of a request that is too long or has no
-credentials: Django answers it without its body, which uvicorn discards. Slow clients are the
+credentials: Django answers it without its body, and the connection is closed. Slow clients are the
 proxy's, see docs/operations.md.
 """
 
@@ -10,7 +10,7 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from io import BytesIO
 from typing import Any, Final
 
@@ -49,6 +49,10 @@ MAX_URL_BYTES: Final = 8190
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
 # Requests from Slack at once: their body is read before their signature is checked.
 MAX_SLACK_REQUESTS: Final = 32
+# A client that still sends when the connection is closed may not see the response. So a body that
+# is not read is discarded for this time, up to this many bytes.
+DISCARD_SECONDS: Final = 2.0
+MAX_DISCARDED_BYTES: Final = 10_000_000
 MALFORMED: Final = (
     "The request has Transfer-Encoding beside Content-Length, or in HTTP/1.0, so that the end of "
     "its body is ambiguous, or another version than HTTP/1. Send one of them, in HTTP/1.1."
@@ -90,10 +94,9 @@ class Exchange:
         self.is_malformed = is_ambiguous or version not in ("1.0", "1.1")
         self._declared = int(length) if length.isdigit() else 0
         self.is_slack = b"x-slack-signature" in headers
-        self._waits_for_continue = b"expect" in headers
         self._read = 0
         self._has_more = is_chunked or self._declared > 0
-        self._is_ended = self.is_malformed
+        self._must_close = self.is_malformed
         self.status = 0
         self.is_sent = False
 
@@ -107,39 +110,50 @@ class Exchange:
         return 0 if accepts_api_keys(self.scope["path"]) else MAX_SMALL_BODY_BYTES
 
     async def receive(self) -> Message:
-        """Return the next part of the body up to the limit, and then the client's disconnection.
-
-        For Django, which refuses a length above its limit, the body ends at the limit. uvicorn
-        discards the rest after the response.
-        """
-        if self._is_ended:
+        """Return the next part of the body up to the limit, and then the client's disconnection."""
+        if self._must_close:
             await asyncio.Future()  # ends: Django cancels it after the response
         if not self._has_more:
             return await self._receive()
-        message: Message = {"type": "http.request"}
-        length = self._declared
-        if 0 < self.max_bytes >= length:
-            message = await self._receive()
-            self._read += len(message.get("body", b""))
-            self._has_more = message.get("more_body", False)
-            length = self._read
-        self._is_ended = length > self.max_bytes or not self.max_bytes
-        self.scope["konstruct.body_length"] = length
-        return {"type": "http.request"} if self._is_ended else message
+        if self._declared > self.max_bytes or not self.max_bytes:
+            return self._leave_rest(self._declared)
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        if self._read > self.max_bytes:
+            return self._leave_rest(self._read)
+        self.scope["konstruct.body_length"] = self._read
+        self._has_more = message.get("more_body", False)
+        return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response, and close the connection where the next request is unsafe.
-
-        A client that waits for "100 Continue" may send the body that is not read, or a request.
-        """
+        """Send a part of the response. The connection is closed if the body was not read."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if self.is_malformed or (self._has_more and self._waits_for_continue):
+            self._must_close = self._must_close or self._has_more
+            if self._must_close:
                 headers = [*message["headers"], (b"Connection", b"close")]
                 message = {**message, "headers": headers}
         elif not message.get("more_body", False):
+            if self._has_more:
+                await self._send({**message, "more_body": True})
+                await self._discard_body()
+                message = {"type": "http.response.body"}
             self.is_sent = True
         await self._send(message)
+
+    def _leave_rest(self, length: int) -> Message:
+        """End the body for Django, which refuses a length above its limit."""
+        self._must_close = True
+        self.scope["konstruct.body_length"] = length
+        return {"type": "http.request"}
+
+    async def _discard_body(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while self._has_more and self._read < MAX_DISCARDED_BYTES:
+                    message = await self._receive()
+                    self._read += len(message.get("body", b""))
+                    self._has_more = message.get("more_body", False)
 
 
 class Application:

@@ -57,28 +57,6 @@ def test_other_versions_of_http_get_one_answer() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_body_that_was_not_read_is_no_request(is_chunked: bool) -> None:
-    """The rest of a refused body is discarded, and the next request of the connection answered."""
-    body, form = b"GET / HTTP/1.1\r\n\r\n" * 20_000, b"Content-Length: 360000"
-    if is_chunked:
-        body, form = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body), b"Transfer-Encoding: chunked"
-
-    async def test() -> None:
-        async with Serving() as server:
-            start = b"POST /api/v1/messages/ HTTP/1.1\r\nHost: localhost\r\n%b\r\n\r\n" % form
-            reader, writer = await server.open(start + body[:100_000])
-            assert (await reader.readline())[:12] == b"HTTP/1.1 401"
-            writer.write(body[100_000:])
-            writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            answered = await reader.read()
-            writer.close()
-            assert answered.count(b"HTTP/1.1 ") == 1
-            assert b"HTTP/1.1 200" in answered
-
-    run(test())
-
-
 HIDDEN = b"GET /health/live HTTP/1.1\r\nHost: hidden\r\n\r\n"
 CHUNKS = b"0\r\n\r\n" + HIDDEN
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
