@@ -8,14 +8,10 @@ after the script.
 from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Final
 from uuid import UUID
 
-from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
@@ -41,15 +37,9 @@ def digest_of(lines: Iterable[str]) -> str:
 
 @cache
 def known_migrations() -> frozenset[str]:
-    """Return the migrations of this code, such as ``memory.0001_initial``; none is imported."""
-    names = set()
-    for label in apps.app_configs:
-        module, _ = MigrationLoader.migrations_module(label)
-        if module is not None and find_spec(module) is not None:
-            for migration in iter_modules(import_module(module).__path__):
-                if not migration.ispkg and migration.name[0] not in "_~":
-                    names.add(f"{label}.{migration.name}")
-    return frozenset(names)
+    """Return the migrations of this code, such as ``memory.0001_initial``."""
+    found = MigrationLoader(None).disk_migrations or {}
+    return frozenset(f"{app}.{name}" for app, name in found)
 
 
 @cache
