@@ -110,7 +110,7 @@ class HttpLanguageModel:
     default_model: str = ""
     timeout: float = 60.0
     sleep: Callable[[float], None] = time.sleep
-    shares: FairShares = field(default_factory=lambda: FairShares(sys.maxsize))
+    shares: FairShares = field(default_factory=lambda: FairShares(sys.maxsize), compare=False)
     """The limit of parallel requests of this process to the server; by default none."""
     is_guarded: bool = False
     """Whether a tenant chose the URL: it reaches only public addresses and allowed hosts."""
