@@ -11,7 +11,16 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from memory.context import WorkingContextCompiler, tokens
-from memory.context.chat import ChatMessage, chat_sections, flatten, list_item_line, prompt_time
+from memory.context.chat import (
+    DATE_NOTICE,
+    DATE_OPENING,
+    TRANSPARENCY_CLAUSE,
+    ChatMessage,
+    chat_sections,
+    flatten,
+    list_item_line,
+    prompt_time,
+)
 
 # The beginning of the system message with the instructions of a program. The message has no other
 # content, so that the program's text cannot pose as the agent's own system prompt.
@@ -59,12 +68,6 @@ def limited_options(agent: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, **{name: min(options.get(name, limit), limit) for name in names}}
 
 
-TRANSPARENCY_CLAUSE = (
-    "You are an AI assistant. If asked, say plainly that you are an AI, and never claim to be a "
-    "human being."
-)
-
-
 HANDED_OVER_CLAUSE = (
     "This conversation was handed over to you, {name}: others have answered in it before. What they"
     " said begins with their names. Answer as yourself."
@@ -72,12 +75,6 @@ HANDED_OVER_CLAUSE = (
 SEVERAL_SPEAKERS_CLAUSE = (
     "Several people speak in this thread. What they say begins with their names. The message to"
     " answer is from {speaker}."
-)
-
-
-DATE_CLAUSE = (
-    "The current date and time is {now} ({zone}). Times in brackets are when messages were sent;"
-    " write none yourself."
 )
 
 
@@ -148,9 +145,8 @@ def date_clause(now: datetime | None = None, zone: tzinfo | None = None) -> str:
         zone: the time zone of the user, which the paragraph names; by default UTC.
     """
     zone = zone or UTC
-    return DATE_CLAUSE.format(
-        now=prompt_time((now or datetime.now(UTC)).astimezone(zone)), zone=zone
-    )
+    now = (now or datetime.now(UTC)).astimezone(zone)
+    return f"{DATE_OPENING}{prompt_time(now)} ({zone}).{DATE_NOTICE}"
 
 
 def build_messages_with_memory(

@@ -9,8 +9,9 @@ source of the prompt empties.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, get_args
 from uuid import UUID
 from zlib import crc32
 
@@ -19,19 +20,22 @@ import ormsgpack
 
 from memory.context.chat import date_prefix
 from memory.context.prompt import Prompt, as_uuid
-from memory.context.segments import Segment, SourceText, Splitter, split_own
+from memory.context.segments import SourceText, Splitter, shorten, split_own
 from memory.context.tokens import DESCRIPTION
 from memory.models import Message, PromptSource, RecallEvent
+from memory.recall.service import Reason
 from tenants.context import fetch_all
 
-VERSION: Final = 1
+VERSION: Final = 2
 # The id of an erased source.
 NO_ID: Final = UUID(int=0)
 # Instead of a segment: the memories of the event, one a line.
 MEMORIES: Final = None
+# Stored events have the positions of these values, and of the names of CHANNELS: append new ones.
+ROLES: Final = ("system", "user", "assistant", "tool")
+REASONS: Final = get_args(Reason)
 SCORES: Final = ("score", "probability", "gate_value")
 RERANKER: Final = ("model", "min_score", "problem", "milliseconds")
-# Stored events have the positions of these names: append new ones.
 CHANNELS: Final = (
     *("cosine", "lexical", "coverage", "subject", "words", "time", "unknown", "gap", "mean_cosine"),
     *("unknown_name", "anonymous", "scarcity", "session", "previous", "following", "fact"),
@@ -75,7 +79,7 @@ class SourceRows:
             return {message["user_id"]}
         return {user_id for _, user_id in self.facts.get(pk, ())}
 
-    def text(self, pk: UUID, digest: int | None = None) -> SourceText | None:
+    def text(self, pk: UUID, digest: int | None = None, zone: tzinfo = UTC) -> SourceText | None:
         """Return the texts of a source: of a fact, those of the version with this digest."""
         if message := self.messages.get(pk):
             name = message["name"]
@@ -83,7 +87,7 @@ class SourceRows:
                 content=message["content"],
                 name=" ".join(name.split()),
                 user_id=" ".join(message["user_id"].split()),
-                time=date_prefix(message["created_at"]),
+                time=date_prefix(message["created_at"].astimezone(zone)),
             )
         versions = [content for content, _ in self.facts.get(pk, ())]
         return next((SourceText(text) for text in versions if _digest(text) == digest), None)
@@ -97,6 +101,7 @@ def record(
     reply_id: UUID | None = None,
     sources: Iterable[UUID] = (),
     own_texts: Sequence[str] = (),
+    zone: tzinfo = UTC,
 ) -> RecallEvent:
     """Write the recall event of a reply, in the transaction of the reply.
 
@@ -108,8 +113,9 @@ def record(
         sources: the ids of messages and facts that the prompt may contain, in its order.
         own_texts: the agent's texts and other texts of its system prompt that no person has
             written.
+        zone: the time zone of the prompt's dates.
     """
-    packer = _Packer(trace, sources, own_texts)
+    packer = _Packer(trace, sources, own_texts, zone)
     packed = packer.pack()
     event = RecallEvent.objects.create(
         agent_id=agent_id,
@@ -150,6 +156,7 @@ def record_prompt(reply: Message, prompt: Prompt) -> RecallEvent:
         reply_id=reply.pk,
         sources=[*prompt.source_ids, *question],
         own_texts=prompt.own_texts,
+        zone=prompt.gathered.zone,
     )
 
 
@@ -157,9 +164,13 @@ class _Packer:
     """Packs one trace."""
 
     def __init__(
-        self, trace: Mapping[str, Any], sources: Iterable[UUID], own_texts: Sequence[str]
+        self,
+        trace: Mapping[str, Any],
+        sources: Iterable[UUID],
+        own_texts: Sequence[str],
+        zone: tzinfo,
     ) -> None:
-        self.trace = trace
+        self.trace, self.zone = trace, zone
         self.own_texts = own_texts
         given = list(dict.fromkeys(sources))
         hits, facts = trace["hits"], trace["facts"]
@@ -182,7 +193,7 @@ class _Packer:
             [
                 SourceText(text.content, text.name, text.user_id, text.time, quotes.get(number, ()))
                 for number, pk in enumerate(self.ids)
-                if (text := self.rows.text(pk, self.digests.get(number)) or SourceText(""))
+                if (text := self.rows.text(pk, self.digests.get(number), zone) or SourceText(""))
             ]
         )
 
@@ -196,7 +207,11 @@ class _Packer:
             [self.text(line) for line in trace["injected"]],
             [self._hit(hit) for hit in trace["hits"]],
             [
-                [self.index(UUID(cut["message_id"])), cut["reason"], self._exclusions(cut)]
+                [
+                    self.index(UUID(cut["message_id"])),
+                    position_or_value(REASONS, cut["reason"]),
+                    *self._exclusions(cut),
+                ]
                 for cut in trace["cut"]
             ],
             _pack_scores(found),
@@ -205,6 +220,7 @@ class _Packer:
             # Keys of msgpack's maps are texts.
             [list(item) for item in self.digests.items()],
             self._reranker(),
+            str(self.zone),
         ]
         return ormsgpack.packb(document)
 
@@ -214,9 +230,9 @@ class _Packer:
             self.ids.append(pk)
         return self.ids.index(pk)
 
-    def text(self, text: str) -> list[Segment]:
-        """Return the segments of a text."""
-        return self.splitter.split(text, self.unmatched)
+    def text(self, text: str) -> Any:
+        """Return the segments of a text, as they are stored."""
+        return shorten(self.splitter.split(text, self.unmatched))
 
     def _quotes(self) -> dict[int, tuple[tuple[int, int], ...]]:
         """Return start and end of the quotes of facts, by the numbers of their messages."""
@@ -297,13 +313,14 @@ class _Packer:
         content = message.get("content")
         if message.keys() != {"role", "content"} or not isinstance(content, str):
             return [None, self.text(json.dumps(message))]
+        role = position_or_value(ROLES, message["role"])
         if section == "system":
-            return [message["role"], split_own(content, self.own_texts, self.unmatched)]
+            return [role, shorten(split_own(content, self.own_texts, self.unmatched))]
         memories = "\n".join(self.trace["injected"])
         if section == "memory" and memories and content.endswith(f"\n{memories}"):
-            heading = self.text(content.removesuffix(memories))
-            return [message["role"], [*heading, MEMORIES]]
-        return [message["role"], self.text(content)]
+            heading = self.splitter.split(content.removesuffix(memories), self.unmatched)
+            return [role, shorten([*heading, MEMORIES])]
+        return [role, self.text(content)]
 
 
 def _pack_scores(found: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -316,13 +333,18 @@ def _pack_scores(found: Sequence[Mapping[str, Any]]) -> list[Any]:
     stored = [column[:1] if _is_constant(column) else column for column in half]
     return [
         np.array(scores, np.float64).astype("<f4").tobytes(),
-        [CHANNELS.index(name) if name in CHANNELS else name for name in names],
+        [position_or_value(CHANNELS, name) for name in names],
         [column.tobytes() for column in stored],
     ]
 
 
 def _is_constant(column: "np.ndarray[Any, Any]") -> bool:
     return len(column) > 0 and len({value.tobytes() for value in column}) == 1
+
+
+def position_or_value(values: Sequence[Any], value: Any) -> Any:
+    """Return the position of a value in `values`; one that they lack as it is."""
+    return values.index(value) if value in values else value
 
 
 def _digest(text: str) -> int:

@@ -6,13 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import ormsgpack
 
 from memory.conf import ERASED_PART
-from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, RERANKER, SCORES, SourceRows
-from memory.context.segments import Segment, join
+from memory.context.recall_events import (
+    CHANNELS,
+    MEMORIES,
+    NO_ID,
+    REASONS,
+    RERANKER,
+    ROLES,
+    SCORES,
+    SourceRows,
+)
+from memory.context.segments import join, lengthen
 from memory.models import RecallEvent, RecallExclusion
 
 
@@ -44,21 +54,24 @@ class _Reader:
         self.document = ormsgpack.unpackb(bytes(event.packed))
         digests = dict(self.document[8])
         self.ids = [*event.sources, *event.left_out]
-        self.sources = [rows.text(pk, digests.get(number)) for number, pk in enumerate(self.ids)]
+        zone = ZoneInfo(self.document[10])
+        self.sources = [
+            rows.text(pk, digests.get(number), zone) for number, pk in enumerate(self.ids)
+        ]
         # Foreign texts may quote any source of the prompt.
         is_complete = all(rows.user_ids(pk) for pk in event.sources)
         self.unmatched = event.unmatched if is_complete else None
         self.is_erased = False
 
-    def text(self, segments: Sequence[Segment]) -> str:
-        """Return the text of segments."""
-        text = join(segments, self.sources, self.unmatched)
+    def text(self, stored: Any) -> str:
+        """Return the text of stored segments."""
+        text = join(lengthen(stored), self.sources, self.unmatched)
         self.is_erased = self.is_erased or ERASED_PART in text
         return text
 
     def trace(self) -> dict[str, Any]:
         """Return the trace."""
-        _, query, injected, hits, cuts, scores, facts, prompt, _, reranker = self.document
+        _, query, injected, hits, cuts, scores, facts, prompt, _, reranker, _ = self.document
         lines = [self.text(line) for line in injected]
         scored = iter(_unpack_scores(scores, len(hits) + len(cuts)))
         exclusions = self._reasons(hits, cuts)
@@ -68,11 +81,11 @@ class _Reader:
             "cut": [
                 {
                     "message_id": self._id(number),
-                    "reason": reason,
+                    "reason": value_at(REASONS, reason),
                     **next(scored),
                     "excluded": self._exclusions(number, words, exclusions),
                 }
-                for number, reason, words in cuts
+                for number, reason, *words in cuts
             ],
             "injected": lines,
             "facts": [self._fact(fact) for fact in facts],
@@ -92,7 +105,7 @@ class _Reader:
     def _reasons(self, hits: Sequence[Any], cuts: Sequence[Any]) -> dict[tuple[Any, ...], str]:
         """Return the reasons of exclusions that still exist."""
         numbers = [hit[0] for hit in hits if isinstance(hit, list) and hit[3]]
-        numbers += [number for number, _, words in cuts if words]
+        numbers += [number for number, _, *words in cuts if words]
         if not numbers:
             return {}
         rows = RecallExclusion.objects.filter(message_id__in=[self.ids[n] for n in numbers])
@@ -117,7 +130,7 @@ class _Reader:
             "excluded": self._exclusions(number, words, reasons),
         }
 
-    def _turn(self, number: int, content: Sequence[Segment] | None) -> dict[str, Any]:
+    def _turn(self, number: int, content: Any) -> dict[str, Any]:
         row = self.rows.messages.get(self.ids[number], {})
         created_at: datetime | None = row.get("created_at")
         return {
@@ -176,25 +189,26 @@ class _Reader:
                     **dict(zip(names, values, strict=True)),
                     "cut": [self.text(name) for name in cut],
                     "messages": [
-                        self._message(role, segments, injected) for role, segments in messages
+                        self._message(role, stored, injected) for role, stored in messages
                     ],
                 }
                 for *values, cut, messages in sections
             ],
         }
 
-    def _message(self, role: str | None, segments: list[Segment], injected: Sequence[str]) -> Any:
+    def _message(self, role: str | int | None, stored: Any, injected: Sequence[str]) -> Any:
         if role is None:
-            text = self.text(segments)
+            text = self.text(stored)
             return {"role": "", "content": text} if self.unmatched is None else json.loads(text)
+        segments = lengthen(stored)
         heading = [segment for segment in segments if segment is not MEMORIES]
         memories = "\n".join(injected) if len(heading) < len(segments) else ""
-        return {"role": role, "content": self.text(heading) + memories}
+        return {"role": value_at(ROLES, role), "content": self.text(heading) + memories}
 
 
 def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
     scores, numbers, columns = packed
-    names = [CHANNELS[name] if isinstance(name, int) else name for name in numbers]
+    names = [value_at(CHANNELS, number) for number in numbers]
     rows = np.frombuffer(scores, "<f4").reshape(count, len(SCORES))
     values = [np.resize(np.frombuffer(column, "<f2"), count) for column in columns]
     return [
@@ -208,6 +222,11 @@ def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
         }
         for number, row in enumerate(rows)
     ]
+
+
+def value_at(values: Sequence[Any], stored: Any) -> Any:
+    """Return the value that `position_or_value` has stored."""
+    return values[stored] if isinstance(stored, int) else stored
 
 
 def _number(value: Any, digits: int) -> float | None:

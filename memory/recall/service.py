@@ -73,6 +73,7 @@ MAX_CUT = 10
 MAX_LARGE_SCOPES = 100_000
 LARGE_SCOPES_SECONDS = 3600
 _large_scopes: OrderedDict[tuple[UUID, int, int], Strategy] = OrderedDict()
+# Stored recall events have the positions of these reasons: append new ones.
 Reason = Literal[
     "excluded",
     "excluded: corrected fact",
