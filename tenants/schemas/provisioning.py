@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
@@ -101,22 +101,31 @@ def create_tenant(
         return tenant
 
 
-def provision_registered() -> int:
-    """Set up the tenants in state provisioning. Needs the owner's role.
+def migrate_due() -> int:
+    """Set up new tenants, and migrate those for which operators requested it.
 
-    A tenant that another process sets up, such as `create_tenant`, is skipped.
+    Needs the owner's role. A tenant that another process or thread migrates, such as
+    `create_tenant`, is skipped.
 
     Returns:
-        The number of tenants that are active now.
+        The number of tenants that are up to date now.
     """
-    is_due = (
-        Q(provisioning_failed_at=None)
-        | Q(provisioning_failed_at__lt=Now() - RETRY_DELAY)
-        | Q(migration_asked_at__isnull=False)
+    is_new = Q(state=Tenant.State.PROVISIONING)
+    may_be_tried = Q(provisioning_failed_at=None) | Q(
+        provisioning_failed_at__lt=Now() - RETRY_DELAY
     )
+    migrated = 0
     with public_scope():
-        waiting = Tenant.objects.filter(is_due, state=Tenant.State.PROVISIONING)
-        return _migrate_each(waiting.order_by(F("provisioning_failed_at").asc(nulls_first=True)))
+        due = Tenant.objects.filter((is_new & may_be_tried) | Q(migration_asked_at__isnull=False))
+        # New tenants first.
+        due = due.order_by(F("migrated_at").asc(nulls_first=True), "provisioning_failed_at")
+        for schema_name in list(due.values_list("schema_name", flat=True)):
+            outcome = migrate_schema(schema_name, wait_seconds=0)
+            if not outcome.error:
+                migrated += 1
+            elif not outcome.busy:
+                logger.error("schema %s could not be migrated: %s", schema_name, outcome.error)
+    return migrated
 
 
 def request_migration(tenant: Tenant) -> None:
@@ -128,27 +137,6 @@ def request_migration(tenant: Tenant) -> None:
     if tenant.state != Tenant.State.PROVISIONING and fits(tenant.migrated_to):
         raise InvalidTenant(f"tenant {tenant.slug!r} is up to date")
     Tenant.objects.filter(id=tenant.id).update(migration_asked_at=Now())
-
-
-def migrate_requested() -> int:
-    """Migrate the tenants for which operators requested it. Needs the owner's role.
-
-    Returns:
-        The number of tenants that are up to date now.
-    """
-    with public_scope():
-        return _migrate_each(Tenant.objects.provisioned().filter(migration_asked_at__isnull=False))
-
-
-def _migrate_each(tenants: QuerySet[Tenant]) -> int:
-    migrated = 0
-    for schema_name in list(tenants.values_list("schema_name", flat=True)):
-        outcome = migrate_schema(schema_name, wait_seconds=0)
-        if not outcome.error:
-            migrated += 1
-        elif not outcome.busy:
-            logger.error("schema %s could not be migrated: %s", schema_name, outcome.error)
-    return migrated
 
 
 def default_domain(slug: str) -> str:

@@ -20,17 +20,17 @@ from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.moving import settle_moves
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.provisioning import delete_due, migrate_requested, provision_registered
+from tenants.schemas.provisioning import delete_due, migrate_due
 
 logger = logging.getLogger(__name__)
 
 # Pause between two checks for requests of the admin.
 PAUSE_SECONDS = 2.0
 # Each does its due work, and returns the amount. Each has its own thread, so that none waits for
-# another; erasures, which may take long, have two.
+# another; migrations and erasures, which may take long, have two.
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
-    provision_registered,
-    migrate_requested,
+    migrate_due,
+    migrate_due,
     owner_jobs.MERGE.run_due,
     owner_jobs.ERASE.run_due,
     owner_jobs.ERASE.run_due,

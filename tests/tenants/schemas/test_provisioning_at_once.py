@@ -32,9 +32,9 @@ for slug in sys.argv[1:]:
 """
 # The worker's job without its pauses, so that it sees each new tenant as soon as create_tenant.
 PROVISION = f"""{SET_UP}
-from tenants.schemas.provisioning import provision_registered
+from tenants.schemas.provisioning import migrate_due
 while True:
-    provision_registered()
+    migrate_due()
 """
 # What follows is killed before its nth statement, or before its first one that begins
 # with a text, on any server.
