@@ -11,7 +11,7 @@ from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import OPEN_TYPES, send_open
 from konstruct.channels.webhooks import send
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.models import Agent, PendingReply
+from konstruct.orchestrator.models import Agent, AnswerOptions, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from tenants import transaction
 from tenants.outbox.models import NOTIFICATIONS, EventType, Subscription
@@ -69,7 +69,12 @@ def member(slack_id: str = "U7", *permissions: str, workspace: str = "T1") -> Us
 
 
 def ask(
-    program: Program, content: str = QUESTION, *, user_id: str = "maria", thread_id: str = "t1"
+    program: Program,
+    content: str = QUESTION,
+    *,
+    user_id: str = "maria",
+    thread_id: str = "t1",
+    options: AnswerOptions | None = None,
 ) -> None:
     """Accept a message, and answer all waiting messages."""
     incoming = Incoming(
@@ -78,6 +83,7 @@ def ask(
         thread_id=thread_id,
         channel="rest",
         content=content,
+        options=options,
     )
     accept(incoming, tenant_id=program.tenant.id)
     for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):

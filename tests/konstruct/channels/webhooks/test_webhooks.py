@@ -1,5 +1,6 @@
 """Webhooks: events that real receivers get, refuse, delay or never answer."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -12,25 +13,35 @@ from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
 from konstruct.channels.webhooks import create_webhook, reencrypt_secrets, rotate_secret, send_again
+from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation
 from konstruct.privacy.erasure import carry_out
-from memory.facts.lifecycle import confirm
+from memory.facts.lifecycle import confirm, retract
 from memory.models import Message
 from memory.models.facts import Author, AuthorKind
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
+from tenants.limits.quotas import Quota
 from tenants.models import Job
 from tenants.outbox.events import events_after, record_event, remove_old_events
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent, Subscription
 from tenants.secret_keys import SecretUnreadable
 from tests import database
+from tests.documentation.pages import DOCS
 from tests.jobs import expire_leases, work
 from tests.konstruct.channels.notifications.conftest import ask
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
+from tests.konstruct.interfaces.openai.test_tools import WEATHER, calling
+from tests.konstruct.orchestrator.history_import.test_uploads import (
+    IMPORTS,
+    body as upload,
+    work as import_file,
+)
+from tests.konstruct.orchestrator.test_quotas import limit, measure
 from tests.servers.llm import Answer, LLMServer
 
 
@@ -346,3 +357,44 @@ def test_old_events_are_removed_with_their_deliveries(
     remove_old_events()
     assert OutboxEvent.objects.get().subject_id == UUID(int=1)
     assert job().key == EventDelivery.objects.get().pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_type_of_event_is_documented_and_arrives_once(
+    program_a: Program, receiver: LLMServer, llm_server: LLMServer, settings: Any
+) -> None:
+    settings.LLM_POOL_URL = f"{llm_server.url}/v1"
+    tenant_id, eva = program_a.tenant.id, Author(AuthorKind.PERSON, "1", "eva")
+    limit(program_a, Quota.MEMORIES, soft=1)
+    with tenant_scope(tenant_id):
+        update_agent(program_a.agent, escalate_on=["human"])
+        add(receiver)
+        llm_server.answers = [Answer("no", 400), calling("weather")]
+        ask(program_a, "Hello", thread_id="failed")
+        options = AnswerOptions(options={"tools": [WEATHER]}, instructions=[])
+        ask(program_a, "How is the weather?", thread_id="tools", options=options)
+        ask(program_a, "I want a human")
+        ask(program_a, "Are you there?")
+        ask(program_a, "Hello?")
+        answer_as_person(Escalation.objects.get().pk, "Yes, I am Eva.", name="Eva")
+        resolve(Escalation.objects.get().pk, by="Eva", let_agent_answer=False)
+        fact = propose(Message.objects.filter(role="user")[0], "H", "Says hello")
+        confirm(fact.memory_id, author=eva)
+    for place in ("Oslo", "Porto"):
+        body = {"user_id": "maria", "content": f"In {place}", "slot": "home", "value": place}
+        moved = program_a.post("/api/v1/facts/", {"agent": "ada", **body}).json()
+    with tenant_scope(tenant_id):
+        retract(moved["memory_id"], author=eva)
+    import_file(program_a, program_a.post(IMPORTS, upload()).json()["id"])
+    measure(program_a)
+    with database.as_owner(), tenant_scope(tenant_id):
+        work("notification")
+        carry_out(request_erasure("nobody", by=Actor.operator("olga")))
+        work("notification")
+    documented = (DOCS / "webhooks.md").read_text()
+    assert [name for name in EventType.values if f"`{name}`" not in documented] == []
+    assert set(types(receiver)) == set(EventType.values)
+    ids = [request.body["id"] for request in receiver.requests]
+    assert len(ids) == len(set(ids))
+    subjects = Counter((r.body["type"], r.body["data"]["id"]) for r in receiver.requests)
+    assert {kind for (kind, _), count in subjects.items() if count > 1} == {"escalation.waiting"}
