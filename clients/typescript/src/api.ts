@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 5c7ae7b466d82d613fd5b811948140228f3c74df3f1976b9928be2b27013483b
+// Written by `make typescript` from docs/openapi.yaml, sha256 82f269659232f7da3f375f00a9529e3c0c01f5f57c13ecbb84bc8e5b085ed60e
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -6197,6 +6197,8 @@ export interface components {
             name: string;
             /** @description The arguments of the call: an object, or the text that the model gave instead. */
             arguments: unknown;
+            /** @description The agent's text before it, with the first call. */
+            content: string;
             /** @description The question to the user; empty for a program. */
             question: string;
             /**

@@ -239,6 +239,7 @@ class WaitingCallSerializer(serializers.Serializer):
     arguments = serializers.JSONField(
         help_text="The arguments of the call: an object, or the text that the model gave instead."
     )
+    content = serializers.CharField(help_text="The agent's text before it, with the first call.")
     question = serializers.CharField(help_text="The question to the user; empty for a program.")
     expires_at = serializers.DateTimeField(help_text="Deadline; after it the call is not executed.")
     url = UrlField("tool-call-detail", help_text="The call.")

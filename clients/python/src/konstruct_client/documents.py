@@ -2195,6 +2195,8 @@ class WaitingCall(TypedDict):
     """The tool."""
     arguments: Any
     """The arguments of the call: an object, or the text that the model gave instead."""
+    content: str
+    """The agent's text before it, with the first call."""
     question: str
     """The question to the user; empty for a program."""
     expires_at: str

@@ -191,6 +191,7 @@ def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> No
                 "id": str(call.id),
                 "name": "remember_fact",
                 "arguments": call.arguments,
+                "content": "",
                 "question": call.question,
                 "expires_at": call.expires_at.isoformat().replace("+00:00", "Z"),
                 "url": f"{url}/{call.id}/",
