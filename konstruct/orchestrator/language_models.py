@@ -23,7 +23,7 @@ from konstruct.llm.client import HttpLanguageModel, language_model
 from konstruct.llm.completions import host_of
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
-from konstruct.orchestrator.metering import model_tokens_today
+from konstruct.orchestrator.metering import model_tokens_today, tokens_today
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
 from tenants import transaction
 from tenants.context import required_tenant_id
@@ -39,6 +39,7 @@ PAUSE_SECONDS: Final = 30
 KEY: Final = re.compile(r"[!-~]{0,2000}")
 LEFT_OUT: Final = "The reranker has failed several times, and is left out for some seconds."
 NONE_ACTIVE: Final = "None of the language models for this agent is active."
+AGENT_LIMIT_REACHED: Final = "This agent has used its tokens of today (UTC)."
 LIMIT_REACHED: Final = "The language models for this agent have used their tokens of today (UTC)."
 
 
@@ -188,6 +189,13 @@ def chain_of(agent: Any) -> list[LanguageModel]:
     if active := [model for model in models if model.is_active]:
         return active
     raise LLMRefused(NONE_ACTIVE)
+
+
+def require_tokens_left(agent: Any, purpose: str) -> None:
+    """Raise LLMRefused for an agent that has used its tokens of today for this purpose."""
+    limit = getattr(agent, "max_tokens_per_day", None)
+    if limit is not None and tokens_today(agent.id, purpose) >= limit:
+        raise LLMRefused(AGENT_LIMIT_REACHED)
 
 
 def _models_of(agent: Any) -> list[LanguageModel]:

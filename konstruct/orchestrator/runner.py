@@ -107,6 +107,8 @@ def _ask(request: CompletionRequest, asked: AgentForReply) -> Completion:
     chain = language_models.chain_of(asked) if current_tenant_id() is not None else []
     if not chain:
         return language_model(asked.timeout).complete(request, asked.on_text)
+    if asked.meter.get("purpose", REPLY) == REPLY:
+        language_models.require_tokens_left(asked, REPLY)
     chain = language_models.without_exhausted(chain)
     seconds = min(asked.timeout or settings.LLM_TIMEOUT, settings.LLM_TIMEOUT)
     deadline, spent, has_text = time.monotonic() + seconds, Decimal(0), False

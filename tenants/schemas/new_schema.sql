@@ -1158,6 +1158,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     reranker character varying(120) DEFAULT ''::character varying NOT NULL,
     accepts_client_instructions boolean DEFAULT true NOT NULL,
     max_completion_tokens integer,
+    max_tokens_per_day integer,
     conversation_pause_hours integer DEFAULT 12 NOT NULL,
     extraction_batch_size smallint DEFAULT 40 NOT NULL,
     extraction_idle_seconds integer DEFAULT 600 NOT NULL,
@@ -1181,6 +1182,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     CONSTRAINT orchestrator_agent_extraction_idle_seconds_check CHECK ((extraction_idle_seconds >= 0)),
     CONSTRAINT orchestrator_agent_extraction_max_tokens_per_day_check CHECK ((extraction_max_tokens_per_day >= 0)),
     CONSTRAINT orchestrator_agent_max_completion_tokens_check CHECK ((max_completion_tokens >= 0)),
+    CONSTRAINT orchestrator_agent_max_tokens_per_day_check CHECK ((max_tokens_per_day >= 0)),
     CONSTRAINT orchestrator_agent_recall_neighbours_check CHECK ((recall_neighbours >= 0)),
     CONSTRAINT orchestrator_agent_recall_top_k_check CHECK ((recall_top_k >= 0)),
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
@@ -1216,6 +1218,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.language_models IS 'Names of the
 COMMENT ON COLUMN __schema__.orchestrator_agent.reranker IS 'Name of the tenant''s reranker, which sorts recalled memories. Blank: none.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.accepts_client_instructions IS 'Follow the system and developer messages that an application sends through OpenAI''s interface, after the agent''s own instructions. Those of a bound key are never followed.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.max_completion_tokens IS 'Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model''s own limit.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.max_tokens_per_day IS 'After this many tokens of replies in a day (UTC) the agent''s replies fail. Blank: no limit.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.conversation_pause_hours IS 'After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.extraction_batch_size IS 'Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.extraction_idle_seconds IS 'A conversation is idle after this many seconds without a message.';

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 82f269659232f7da3f375f00a9529e3c0c01f5f57c13ecbb84bc8e5b085ed60e
+// Written by `make typescript` from docs/openapi.yaml, sha256 d887df5d1fd4bf0d33c2ad52c9bb7b17b724bd55f92705e005b8b8509295e15a
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1826,6 +1826,11 @@ export interface components {
              * @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit.
              */
             max_completion_tokens?: number | null;
+            /**
+             * Maximum tokens of replies a day
+             * @description After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no limit.
+             */
+            max_tokens_per_day?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
@@ -1959,6 +1964,8 @@ export interface components {
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
+            /** @description After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no limit. */
+            max_tokens_per_day?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
@@ -2081,6 +2088,8 @@ export interface components {
             accepts_client_instructions?: boolean;
             /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
+            /** @description After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no limit. */
+            max_tokens_per_day?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */

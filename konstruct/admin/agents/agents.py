@@ -149,7 +149,10 @@ class AgentAdmin(AuditedAdmin):
         (_("Prompt"), ("system_prompt", "identity", "persona")),
         (
             _("Language model"),
-            ("language_models", "model_tier", "model", "max_completion_tokens", "reranker"),
+            (
+                *("language_models", "model_tier", "model", "max_completion_tokens"),
+                *("max_tokens_per_day", "reranker"),
+            ),
         ),
         (_("Applications"), ("accepts_client_instructions",)),
         (_("Tools and people"), ("tools", "escalate_on", "escalate_after_failures")),

@@ -359,6 +359,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "max_tokens_per_day",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no limit.",
+                        null=True,
+                        verbose_name="maximum tokens of replies a day",
+                    ),
+                ),
+                (
                     "conversation_pause_hours",
                     models.PositiveIntegerField(
                         db_default=12,

@@ -200,6 +200,11 @@ class Agent(TenantModel):
         help_text="Maximum number of tokens in one answer of the language model. An application "
         "may ask for fewer. Blank: only the model's own limit.",
     )
+    max_tokens_per_day = fields.optional_number(
+        "maximum tokens of replies a day",
+        help_text="After this many tokens of replies in a day (UTC) the agent's replies fail. "
+        "Blank: no limit.",
+    )
     is_active = fields.flag(
         default=True, help_text="An inactive agent accepts no messages; its memory stays."
     )

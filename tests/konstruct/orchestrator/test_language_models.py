@@ -13,12 +13,13 @@ from django_redis import get_redis_connection
 
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout, LLMUnavailable
 from konstruct.orchestrator import runner
-from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.dry_runs import LanguageModelTest, measure_language_model
 from konstruct.orchestrator.exceptions import AgentInvalid, LanguageModelInvalid, WrongState
 from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.language_models import (
+    AGENT_LIMIT_REACHED,
     LIMIT_REACHED,
     MAX_FAILURES,
     NONE_ACTIVE,
@@ -338,3 +339,18 @@ def test_a_test_says_what_a_model_can_do(chain: Models, servers: Servers) -> Non
     assert (plain.calls_tools, plain.follows_schema) == (False, False)
     purposes = ModelCall.objects.values_list("purpose", flat=True)
     assert (set(purposes), len(purposes)) == ({"test"}, 7)
+
+
+def test_an_agent_that_has_used_its_tokens_of_the_day_gives_no_reply(
+    program: Program, send_message: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
+    llm_server.default = Answer({"choices": [{"message": {"content": "Yes."}}], "usage": usage})
+    update_agent(program.agent, max_tokens_per_day=101)
+    assert [reply(send_message()) for _ in range(2)] == ["Yes.", "Yes."]
+    send_message()
+    assert PendingReply.objects.get().last_error == AGENT_LIMIT_REACHED
+    assert len(llm_server.requests) == 2
+    runner.complete(None, AgentForReply(program.agent, meter={"purpose": "extraction"}), PROMPT)
+    other = create_agent(tenant_id=program.tenant.id, name="bo", max_tokens_per_day=1)
+    assert runner.complete(None, AgentForReply(other), PROMPT).text == "Yes."

@@ -56,6 +56,9 @@ class Agent(TypedDict):
     max_completion_tokens: NotRequired[int | None]
     """Maximum number of tokens in one answer of the language model. An application may ask for
     fewer. Blank: only the model's own limit."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no
+    limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     conversation_pause_hours: NotRequired[int]
@@ -153,6 +156,9 @@ class AgentChanges(TypedDict):
     max_completion_tokens: NotRequired[int | None]
     """Maximum number of tokens in one answer of the language model. An application may ask for
     fewer. Blank: only the model's own limit."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no
+    limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     conversation_pause_hours: NotRequired[int]
@@ -249,6 +255,9 @@ class NewAgent(TypedDict):
     max_completion_tokens: NotRequired[int | None]
     """Maximum number of tokens in one answer of the language model. An application may ask for
     fewer. Blank: only the model's own limit."""
+    max_tokens_per_day: NotRequired[int | None]
+    """After this many tokens of replies in a day (UTC) the agent's replies fail. Blank: no
+    limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     conversation_pause_hours: NotRequired[int]

@@ -25,8 +25,8 @@ MAX_RULES = 100
 MAX_INTEGER = 2**31 - 1
 SETTINGS = [
     *("name", "system_prompt", "identity", "persona", "model", "model_tier", "language_models"),
-    *("reranker", "accepts_client_instructions", "max_completion_tokens", "is_active"),
-    *("conversation_pause_hours", "language", "time_zone"),
+    *("reranker", "accepts_client_instructions", "max_completion_tokens", "max_tokens_per_day"),
+    *("is_active", "conversation_pause_hours", "language", "time_zone"),
     *("recall_mode", "recall_top_k", "recall_gate", "recall_preset"),
     *("recall_open_at", "recall_keep_at", "recall_neighbours", "recall_weights", "tools"),
     *("escalate_on", "escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on"),
@@ -35,6 +35,7 @@ SETTINGS = [
 ]
 LIMITS = {
     "max_completion_tokens": (1, MAX_INTEGER),
+    "max_tokens_per_day": (0, MAX_INTEGER),
     "conversation_pause_hours": (1, 365 * 24),
     "recall_top_k": (1, MAX_TOP_K),
     "recall_open_at": (0, 1),

@@ -46,6 +46,7 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "model_tier": "reasoning",
         "accepts_client_instructions": True,
         "max_completion_tokens": None,
+        "max_tokens_per_day": None,
         "is_active": True,
         "conversation_pause_hours": 12,
         "language": "",
