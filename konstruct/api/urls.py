@@ -17,21 +17,18 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
-from konstruct.api.resources.agents import agents, dry_runs, language_models
+from konstruct.api.resources.agents import agents, dry_runs
 from konstruct.api.resources.memory import (
+    context,
     conversations,
-    exclusions,
     extraction_runs,
     facts,
     imports,
-    items,
     recall_events,
     search,
-    sessions,
-    working_context,
 )
-from konstruct.api.resources.operations import api_keys, escalations, tool_calls, usage
-from konstruct.api.resources.people import erasures, identities, users
+from konstruct.api.resources.operations import api_keys, escalations, usage
+from konstruct.api.resources.people import erasures, users
 
 router = SimpleRouter(use_regex_path=False)
 for prefix, viewset, basename in (
@@ -40,7 +37,7 @@ for prefix, viewset, basename in (
     ("agents/<uuid:agent_id>/dry-runs", dry_runs.DryRunViewSet, "dry-run"),
     ("agents/<uuid:agent_id>/questions", dry_runs.QuestionViewSet, "question"),
     ("api-keys", api_keys.ApiKeyViewSet, "api-key"),
-    ("context", working_context.ContextViewSet, "context"),
+    ("context", context.ContextViewSet, "context"),
     ("conversations", conversations.ConversationViewSet, "conversation"),
     ("erasures", erasures.ErasureViewSet, "erasure"),
     ("escalations", escalations.EscalationViewSet, "escalation"),
@@ -48,13 +45,13 @@ for prefix, viewset, basename in (
     ("extractions", extraction_runs.ExtractionViewSet, "extraction"),
     ("facts", facts.FactViewSet, "fact"),
     ("imports", imports.HistoryImportViewSet, "history-import"),
-    ("identities", identities.IdentityViewSet, "identity"),
-    ("language-models", language_models.LanguageModelViewSet, "language-model"),
+    ("identities", users.IdentityViewSet, "identity"),
+    ("language-models", agents.LanguageModelViewSet, "language-model"),
     ("memories", search.MemoryViewSet, "memory"),
-    ("messages/<uuid:message_id>/exclusions", exclusions.ExclusionViewSet, "exclusion"),
+    ("messages/<uuid:message_id>/exclusions", recall_events.ExclusionViewSet, "exclusion"),
     ("recall-events", recall_events.RecallEventViewSet, "recall-event"),
-    ("sessions", sessions.SessionViewSet, "session"),
-    ("tool-calls", tool_calls.ToolCallViewSet, "tool-call"),
+    ("sessions", context.SessionViewSet, "session"),
+    ("tool-calls", escalations.ToolCallViewSet, "tool-call"),
     ("usage", usage.UsageByDayViewSet, "usage"),
     ("users", users.UserViewSet, "user"),
 ):
@@ -65,15 +62,15 @@ WINDOW: Any = {"get": "get_window", "delete": "clear_window"}
 USER: Any = {"get": "get_user", "put": "put_user", "patch": "update_user"}
 
 urlpatterns = [
-    path("conversations/items/", items.ItemViewSet.as_view(ITEMS), name="item-list"),
+    path("conversations/items/", conversations.ItemViewSet.as_view(ITEMS), name="item-list"),
     path(
         "conversations/items/<uuid:item_id>/",
-        items.ItemViewSet.as_view({"delete": "destroy"}),
+        conversations.ItemViewSet.as_view({"delete": "destroy"}),
         name="item-detail",
     ),
     path("search/", search.SearchViewSet.as_view({"get": "search_everything"}), name="search"),
     path("usage/", usage.UsageViewSet.as_view({"get": "retrieve"}), name="usage"),
-    path("windows/", working_context.WindowViewSet.as_view(WINDOW), name="window"),
+    path("windows/", context.WindowViewSet.as_view(WINDOW), name="window"),
     *router.urls,
     # After the others, because an id may have slashes.
     path("users/<path:user_id>/", users.UserViewSet.as_view(USER), name="user-detail"),

@@ -220,7 +220,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
     "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.CursorPagination",
-    "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.filters.StrictFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.filters.FilterBackend"],
     "EXCEPTION_HANDLER": "konstruct.api.http.problems.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.

@@ -35,7 +35,7 @@ NOT_OFFERED = (
     r"|api/v1/(?:webhooks|orgs))/"
 )
 memories: Any = mem0.MemoryViewSet.as_view
-MEMORY = {"get": "get_memory", "put": "change", "delete": "delete_memory"}
+MEMORY = {"get": "get_memory", "put": "change_memory", "delete": "delete_memory"}
 BATCH = {"put": "change_several", "delete": "delete_several"}
 HISTORY = "v1/memories/<uuid:memory_id>/history/"
 # The paths that mem0's clients from version 2 on add to their host.

@@ -33,7 +33,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.api.http.views import _matches
     from konstruct.channels.slack import events, mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
-    from konstruct.interfaces.mem0.views import read_filters
+    from konstruct.interfaces.mem0.serializers import read_filters
     from konstruct.llm import completions, responder
     from konstruct.orchestrator.extraction import candidates, checks
     from konstruct.orchestrator.handoff import escalations

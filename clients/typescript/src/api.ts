@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d887df5d1fd4bf0d33c2ad52c9bb7b17b724bd55f92705e005b8b8509295e15a
+// Written by `make typescript` from docs/openapi.yaml, sha256 913623ef8819c2de78adc9ddfbd410348808daa591726d0182f5371d617acd5a
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1793,7 +1793,10 @@ export interface components {
         Agent: {
             /** Format: uuid */
             readonly id: string;
-            /** @description Where it is. */
+            /**
+             * Format: uri
+             * @description Where it is.
+             */
             readonly url: string;
             /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
             name: string;
@@ -4138,7 +4141,10 @@ export interface components {
         LanguageModel: {
             /** Format: uuid */
             readonly id: string;
-            /** @description Where it is. */
+            /**
+             * Format: uri
+             * @description Where it is.
+             */
             readonly url: string;
             /** @description The name by which agents refer to it. Unique in the tenant. */
             name: string;
@@ -4659,7 +4665,7 @@ export interface components {
         };
         /** @description The thread that a person or another agent takes over. */
         NewEscalation: {
-            /** @description Agent (name or id) that gets the thread's messages. */
+            /** @description Name or id of the agent. */
             agent: string;
             /** @description The user. */
             user_id: string;

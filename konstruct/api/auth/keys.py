@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.core.exceptions import ValidationError
@@ -105,24 +106,19 @@ def issue_key(
     tenant_id: UUID,
     name: str,
     scopes: Iterable[str] = DEFAULT_SCOPES,
-    agent_id: UUID | None = None,
-    user_id: str | None = None,
-    expires_at: datetime | None = None,
-    created_by: str = "",
     extra_keys: int = 0,
-    program_id: UUID | None = None,
-    parent_id: UUID | None = None,
+    **columns: Any,
 ) -> tuple[ApiKey, KeyText]:
     """Create a key, and return its text, which is not stored.
 
     Args:
+        tenant_id: its tenant.
+        name: the name of the program that uses it.
         scopes: the scopes; by default read and write.
-        agent_id: restricts the key to one agent; by default all of them.
-        user_id: restricts the key to one end user; by default all of them.
-        created_by: the id of the person who creates it; empty: an operator's command.
         extra_keys: number of keys that are allowed above the tenant's limit.
-        program_id: the first key of the program; None: this one.
-        parent_id: the key that makes it; None: none.
+        columns: further columns of the key: `agent_id` and `user_id`, to which it is restricted (by
+            default it is not); `expires_at`; `created_by`, the id of a person; `program_id`, the
+            first key of the program, and `parent_id`, the key that makes it.
 
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
@@ -137,12 +133,7 @@ def issue_key(
         prefix=text.prefix,
         secret_digest=text.digest,
         scopes=[scope for scope in KeyScope.values if scope in requested] or requested,
-        agent_id=agent_id,
-        user_id=user_id,
-        expires_at=expires_at,
-        created_by=created_by,
-        program_id=program_id,
-        parent_id=parent_id,
+        **columns,
     )
     with context.tenant_scope(tenant_id), transaction.atomic():
         _require_quota(extra_keys)
@@ -153,7 +144,7 @@ def issue_key(
                 f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
             )
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
-        people.hold_people([user_id])
+        people.hold_people([key.user_id])
         key.save(force_insert=True)
     return key, text
 

@@ -1,4 +1,4 @@
-"""Permissions of callers: the scopes and the binding of a key, the permissions of a person."""
+"""Permissions and limits of callers: scopes and binding of a key, permissions of a person."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.fields import Field
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 
 from konstruct.api.auth.keys import Program, owns_proposal
 from konstruct.api.models import KeyScope
@@ -20,7 +21,11 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import AgentQuerySet
 from memory.facts import Author
 from memory.models.facts import AuthorKind
+from tenants import serving
+from tenants.context import current_tenant_id
 from tenants.exceptions import KonstructError
+from tenants.limits.quotas import request_buckets
+from tenants.limits.rate_limit import take_from
 
 M = TypeVar("M", bound=models.Model)
 
@@ -223,3 +228,37 @@ def person_may(user: Any, permission: str) -> bool:
         f"{app}.change_{codename.removeprefix('view_')}"
     )
     return bool(user.has_perm(permission)) or may_change
+
+
+# Reads have a separate bucket, so that polling for replies leaves tokens for messages.
+SENDING = "rest"
+READING = "api"
+
+
+class TenantThrottle(BaseThrottle):
+    """Takes a token for each request from the bucket of the tenant and from that of the API key.
+
+    The bucket of a key is smaller, so that a program leaves requests to the other programs of its
+    tenant.
+    """
+
+    def __init__(self) -> None:
+        self.retry_after = 0.0
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Take a token, and store the bucket's answer for the response's headers."""
+        tenant_id = current_tenant_id()
+        if tenant_id is None:  # an unauthenticated request does nothing
+            return True
+        channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
+        key = request.user.key.prefix if isinstance(request.user, Program) else None
+        served = serving.tenant_of_request()
+        buckets = request_buckets(served.quotas if served else {}, channel, key)
+        bucket = take_from(tenant_id, buckets)
+        self.retry_after = bucket.retry_after
+        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
+        return bucket.allowed
+
+    def wait(self) -> float:
+        """Return the seconds until the next token."""
+        return self.retry_after

@@ -111,10 +111,6 @@ ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", argu
 class StrictCharField(serializers.CharField):
     """Text, exactly as it was sent: it is not trimmed, and a number is refused."""
 
-    default_error_messages = {
-        "surrogate": "Give Unicode text: half of a surrogate pair cannot be encoded in UTF-8."
-    }
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
         # NO_NUL replaces CharField's validator, which the OpenAPI description does not show.
@@ -132,8 +128,6 @@ class StrictCharField(serializers.CharField):
         """Refuse a value that is not a JSON string."""
         if not isinstance(data, str):
             self.fail("invalid")
-        if not arguments.is_unicode(data):
-            self.fail("surrogate")
         return str(super().to_internal_value(data))
 
 
@@ -346,7 +340,7 @@ def _copies(fields: Mapping[str, serializers.Field]) -> dict[str, serializers.Fi
 class StrictSerializer(serializers.Serializer):
     """Refuses unknown fields, so that a misspelt option is not silently ignored."""
 
-    # Minimum number of fields in a body.
+    # Minimum number of fields in a body, beside the reason of a change.
     min_fields = 0
 
     def get_fields(self) -> dict[str, serializers.Field]:
@@ -359,8 +353,11 @@ class StrictSerializer(serializers.Serializer):
             if self.parent is None and (caller := self.context.get("caller")) is not None:
                 data = caller.with_binding(data, self.fields)
             known = [name for name, field in self.fields.items() if not field.read_only]
-            require_known(data, known)
-            if len(data) < self.min_fields:
+            unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
+            if unknown:
+                hint = f"Unknown field. Known are: {', '.join(known)}."
+                raise ValidationError(dict.fromkeys(unknown, hint))
+            if len(data.keys() - {"reason"}) < self.min_fields:
                 hint = f"Name the fields to change: {', '.join(known)}."
                 raise ValidationError({"non_field_errors": [hint]})
         return super().to_internal_value(data)
@@ -388,6 +385,12 @@ class ConversationName(MemoryOwner):
     """Names a conversation."""
 
     thread_id = ChannelIdField(help_text="The conversation.")
+
+
+class ReasonSerializer(StrictSerializer):
+    """The reason of a change, for the fact's events."""
+
+    reason = OptionalTextField(help_text="The reason, for the fact's events.")
 
 
 class BuiltOnce(serializers.ModelSerializer):
@@ -436,23 +439,6 @@ class RowSerializer(BuiltOnce):
         return field_class, {**shown, "help_text": model_field.help_text or None}
 
 
-def unique_parameters(request: Request) -> dict[str, str]:
-    """Return the query parameters. Raises ValidationError for duplicates."""
-    parameters = request.query_params
-    twice = [name for name, values in parameters.lists() if len(values) > 1]
-    if twice:
-        raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
-    return dict(parameters.dict())
-
-
-def require_known(data: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise ValidationError for fields or parameters that do not exist."""
-    unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
-    if unknown:
-        hint = f"Unknown field. Known are: {', '.join(known)}."
-        raise ValidationError(dict.fromkeys(unknown, hint))
-
-
 def validate_query(
     request: Request,
     serializer_class: type[StrictSerializer],
@@ -467,9 +453,10 @@ def validate_query(
 
     Raises ValidationError, also for duplicates.
     """
-    given = {
-        name: value for name, value in unique_parameters(request).items() if name not in without
-    }
+    parameters = request.query_params
+    if twice := [name for name, values in parameters.lists() if len(values) > 1]:
+        raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
+    given = {name: value for name, value in parameters.items() if name not in without}
     serializer = serializer_class(data=given, context={"caller": caller})
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)

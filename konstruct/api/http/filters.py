@@ -4,36 +4,14 @@ import copy
 from typing import Any, Self
 
 import django_filters
-from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework import serializers
+from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
 from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.http import bodies
 from memory.conversations.transcript import filter_by_metadata
-
-
-class SerializerFormField(forms.Field):
-    """A form's field that checks its value with a field of REST framework."""
-
-    def __init__(self, *, serializer_field: serializers.Field, **options: Any) -> None:
-        super().__init__(**options)
-        self.serializer_field = serializer_field
-
-    def to_python(self, value: Any) -> Any:
-        """Return the checked value; None without one."""
-        if value is None:
-            return None
-        try:
-            return self.serializer_field.run_validation(value)
-        except serializers.ValidationError as error:
-            # django-filter formats each message with its parameters.
-            raise ValidationError(
-                [ValidationError("%(detail)s", params={"detail": one}) for one in error.detail]
-            ) from error
 
 
 class Filter(django_filters.Filter):
@@ -48,8 +26,6 @@ class Filter(django_filters.Filter):
         options: further options of the field.
     """
 
-    field_class = SerializerFormField
-
     def __init__(
         self,
         field: type[serializers.Field],
@@ -61,11 +37,8 @@ class Filter(django_filters.Filter):
         **options: Any,
     ) -> None:
         name, _, expression = lookup.rpartition("__")
-        checked = {"serializer_field": field(required=required, help_text=help_text, **options)}
-        super().__init__(
-            name or None, expression or None, label="", method=method, required=required, **checked
-        )
-        self.serializer_field = checked["serializer_field"]
+        super().__init__(name or None, expression or None, method=method)
+        self.serializer_field = field(required=required, help_text=help_text, **options)
 
     def __deepcopy__(self, memo: Any) -> Self:
         """Return a shallow copy, since no request changes the field, with a method of its own."""
@@ -98,12 +71,24 @@ class FlagFilter(ChoiceFilter):
 
 
 class FilterSet(django_filters.FilterSet):
-    """The filters of a list. Parameters that it does not declare are refused."""
+    """The filters of a list. `data` has the values that the view has checked by `query()`."""
+
+    @classmethod
+    def query(cls) -> type[bodies.StrictSerializer]:
+        """Return the serializer of the query parameters."""
+        fields = {name: one.serializer_field for name, one in cls.base_filters.items()}
+        return type(f"{cls.__name__}Query", (bodies.StrictSerializer,), fields)
 
     @property
     def caller(self) -> Caller:
         """The program or person of the request."""
         return caller_of(self.request)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows that match all filters of the request."""
+        for name, value in self.data.items():
+            queryset = self.filters[name].filter(queryset, value)
+        return queryset
 
     def of_agent(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Filter by the name or id of an agent, in the column of the filter's name."""
@@ -160,20 +145,12 @@ class TimeRangeFilter(FilterSet):
     )
 
 
-class StrictFilterBackend(DjangoFilterBackend):
-    """django-filter, which refuses unknown parameters and adds the binding of the key."""
+class FilterBackend(BaseFilterBackend):
+    """Applies the filters that the view's operation declares."""
 
-    def get_filterset_class(self, view: Any, queryset: Any = None) -> type[FilterSet] | None:
-        """Return the filters of the view's list; None for its other operations."""
-        operation = view.operation
-        return operation.filters if operation else None
-
-    def get_filterset_kwargs(self, request: Request, queryset: Any, view: Any) -> dict[str, Any]:
-        """Return the arguments of the filter set."""
-        fields = {
-            name: declared.serializer_field
-            for name, declared in view.operation.filters.base_filters.items()
-        }
-        data = view.caller.with_binding(view.query, fields)
-        bodies.require_known(data, fields)
-        return {"data": data, "queryset": queryset, "request": request}
+    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
+        """Return the filtered rows of a list."""
+        filterset_class = view.operation and view.operation.filters
+        if filterset_class is None:
+            return queryset
+        return filterset_class(view.query, queryset, request=request).filter_queryset(queryset)

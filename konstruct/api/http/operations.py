@@ -1,27 +1,34 @@
-"""The operation of a view's method: its callers, its parameters, its entry in the access log."""
+"""The operation of a view's method: callers, parameters, entry in the access log, idempotency."""
 
+import hashlib
+import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError
 from django.db.models import Model
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
 from konstruct.api.http.problems import current_request_id
-from konstruct.api.models import KeyScope
+from konstruct.api.models import IdempotencyRecord, KeyScope
+from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
+from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
 from tenants.audit.models import Action, ActorKind
-from tenants.context import current_tenant_id
+from tenants.context import current_tenant_id, fetch_value
 from tenants.http import current_address
 from tenants.limits.rate_limit import count_anonymous_request, is_first_refusal
 from tenants.outages import is_outage, outage_reason
@@ -48,7 +55,7 @@ class Operation:
             for erasures, and WRITE for every other action.
         query: validates the query parameters, which become `self.query`. None: no validation.
         body: validates the body, which becomes `self.fields`.
-        filters: the FilterSet of a list, which `filter_queryset` applies.
+        filters: the FilterSet of a list, which `filter_queryset` applies. It declares `query`.
         own_transaction: whether the method opens its own transaction and calls
             `self.write_log_entry` in it, for example because it waits for a language model.
         id: the operationId. Default: the method's name, or of `list` and the like with the subject.
@@ -98,15 +105,6 @@ operation = Operation
 READ_ACTIONS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
 
 
-@dataclass(frozen=True)
-class BodyOperation:
-    """The operation in a request's body, such as an MCP call: `request.body_operation`."""
-
-    action: Action
-    subject: str
-    arguments: Mapping[str, Any]
-
-
 @dataclass
 class EntryValues:
     """Values that a view adds to the entry of its request."""
@@ -117,14 +115,6 @@ class EntryValues:
     after: RowState | None = None
     people: set[str] = field(default_factory=set)
     detail: dict[str, Any] = field(default_factory=dict)
-
-
-def logged_operation(request: Request, operation: Operation | None) -> tuple[Action, str] | None:
-    """Return action and subject of the request's entry; None without an operation."""
-    body_operation = _body_operation(request)
-    if body_operation is not None:
-        return body_operation.action, body_operation.subject
-    return None if operation is None else (operation.action, operation.subject)
 
 
 def record_request(
@@ -139,13 +129,11 @@ def record_request(
     Args:
         shown: the body of the response to a read, in which users are called `user_id`.
     """
-    operation_names = logged_operation(request, operation)
-    if operation_names is None:
+    if operation is None:
         return
-    action, subject = operation_names
     record_access(
-        values.action or action,
-        subject,
+        values.action or operation.action,
+        operation.subject,
         by=actor_of(request),
         request_id=current_request_id(),
         before=values.before,
@@ -177,17 +165,15 @@ def record_refusal(
     """
     if not _should_record(request, status):
         return
-    operation_names = logged_operation(request, operation)
     match = request.resolver_match
     route = "" if match is None else str(match.url_name)
-    attempted, subject = operation_names or (str(request.method), route)
     try:
         record_access(
             Action.REFUSE,
-            subject,
+            operation.subject if operation else route,
             by=actor_of(request),
             request_id=current_request_id(),
-            attempted=str(attempted),
+            attempted=str(operation.action if operation else request.method),
             status=status,
             **_subject_of(request, caller, None),
         )
@@ -227,13 +213,10 @@ def _should_record(request: Request, status: int) -> bool:
 def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> dict[str, Any]:
     """Return the entry's columns of its subject: from the row, or from the request."""
     match = request.resolver_match
-    if (body_operation := _body_operation(request)) is not None:
-        user_id_sent = body_operation.arguments.get("user_id")
-    else:
-        body = getattr(request, "_full_data", None)  # of a body that was parsed
-        user_id_sent = body.get("user_id") if isinstance(body, dict) else None
-        with suppress(SuspiciousOperation):  # such as thousands of query parameters
-            user_id_sent = request.query_params.get("user_id", user_id_sent)
+    body = getattr(request, "_full_data", None)  # of a body that was parsed
+    user_id_sent = body.get("user_id") if isinstance(body, dict) else None
+    with suppress(SuspiciousOperation):  # such as thousands of query parameters
+        user_id_sent = request.query_params.get("user_id", user_id_sent)
     named = {} if caller is None else caller.named
     agent_id = named.get("agent_id")
     user_id = user_id_sent if isinstance(user_id_sent, str) else named.get("user_id")
@@ -247,5 +230,81 @@ def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> d
     return {"subject_id": subject_id, "agent_id": agent_id, "user_id": user_id}
 
 
-def _body_operation(request: Request) -> BodyOperation | None:
-    return getattr(request._request, "body_operation", None)
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+# Visible ASCII characters.
+IDEMPOTENCY_KEY = re.compile(r"^[\x21-\x7e]{1,255}$")
+
+
+class Idempotency:
+    """The Idempotency-Key of a request: a POST with the same key creates its row once.
+
+    A key belongs to its caller: the API key or the person, with the agent and the user that the API
+    key is bound to. Two callers may send the same text. Raises ValidationError if it is invalid.
+
+    Args:
+        request: the request.
+        place: an id, for which keys are separate; by default they are the caller's.
+
+    Attributes:
+        sent: the key as it was sent; None: the request has none.
+        key: its stored form: the caller's id, and a digest of the key and the binding of the API
+            key, because an API key that is bound to another user is another caller.
+    """
+
+    def __init__(self, request: Request, place: object = "") -> None:
+        self.request, self.sent = request, request.headers.get(IDEMPOTENCY_HEADER)
+        self.key: str | None = None
+        if self.sent is None:
+            return
+        if IDEMPOTENCY_KEY.fullmatch(self.sent) is None:
+            hint = "Give 1 to 255 visible ASCII characters, such as a UUID."
+            raise ValidationError({IDEMPOTENCY_HEADER: hint})
+        caller = caller_of(request)
+        text = f"{place} {self.sent}" if place else self.sent
+        self.key = f"{caller.id}/{_digest([str(caller.agent_id or ''), caller.user_id, text])}"
+
+    def once(self, create: Callable[[], UUID]) -> tuple[UUID, bool]:
+        """Call `create` in a transaction, once for each key and path.
+
+        A failed request leaves no record, so that it can be sent again. A request without a key
+        always calls `create`.
+
+        Args:
+            create: creates a row, and returns its id.
+
+        Returns:
+            The id of the row, and whether it is new: the same request may have created it before.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to a request with another body.
+            IdempotencyKeyInUse: the first request still runs. The second is refused at once,
+                because waiting would occupy a thread and a transaction.
+        """
+        operation = f"{self.request.method} {self.request.path}"
+        with transaction.atomic():
+            if self.key is None:
+                return create(), True
+            digest = _digest(self.request.data)
+            if not fetch_value("SELECT public.try_tenant_lock(%s)", [f"{operation} {self.key}"]):
+                raise IdempotencyKeyInUse(
+                    f"A request with the {IDEMPOTENCY_HEADER} {self.sent!r} is in progress. "
+                    "Repeat it in a second."
+                )
+            record = IdempotencyRecord.objects.filter(operation=operation, key=self.key).first()
+            if record is None:
+                created_id = create()
+                IdempotencyRecord.objects.create(
+                    operation=operation, key=self.key, digest=digest, made=created_id
+                )
+                return created_id, True
+        if record.digest != digest:
+            raise IdempotencyKeyReused(
+                f"You have sent {IDEMPOTENCY_HEADER} {self.sent!r} with another request. "
+                "Send a new key with a new request."
+            )
+        return record.made, False
+
+
+def _digest(document: object) -> str:
+    """Return a digest of JSON. The order of fields does not change it."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -7,11 +7,10 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import get_doc
-from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from konstruct.api.http import bodies, operations, problems
-from konstruct.api.http.idempotency import HEADER, KEY
 
 
 class FieldErrorSerializer(serializers.Serializer):
@@ -149,18 +148,9 @@ class ApiSchema(AutoSchema):
         """Return the query parameters and the headers."""
         declared = self.declared
         parameters: list[Any] = [*declared.headers]
-        if declared.filters is not None:
-            fields = {
-                name: one.serializer_field for name, one in declared.filters.base_filters.items()
-            }
-            parameters.append(inline_serializer(f"{declared.id}_filters", fields))
-        elif declared.query not in (None, bodies.NoParametersSerializer):
+        if declared.query not in (None, bodies.NoParametersSerializer):
             parameters.append(declared.query)
         return parameters
-
-    def get_filter_backends(self) -> list[Any]:
-        """Return none: `get_override_parameters` has the filters."""
-        return []
 
     def get_request_serializer(self) -> Any:
         """Return the serializer of the body."""
@@ -234,12 +224,18 @@ def header(name: str, description: str, **options: Any) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, **options)
 
 
+def id_in_path(name: str, description: str) -> OpenApiParameter:
+    """Return an id in an address that may have slashes."""
+    text = f"{description}, percent-encoded; slashes need no encoding."
+    return OpenApiParameter(name, str, OpenApiParameter.PATH, description=text)
+
+
 IDEMPOTENCY_KEY = header(
-    HEADER,
+    operations.IDEMPOTENCY_HEADER,
     "A text that you choose, such as a UUID. The same request with the same key creates nothing "
     "again and returns the first result. Keys are separate for each caller: another API key, or "
     "the same key bound to another user, may use the same text.",
-    pattern=KEY.pattern,
+    pattern=operations.IDEMPOTENCY_KEY.pattern,
 )
 IF_MATCH = header(
     "If-Match",

@@ -12,73 +12,34 @@ from uuid import UUID
 from django.db.models import Model
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.utils.cache import get_conditional_response
 from django.utils.http import parse_etags
 from rest_framework import exceptions, metadata, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
-from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.viewsets import GenericViewSet
 
-from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller, caller_of
-from konstruct.api.http.bodies import unique_parameters, validate_query
-from konstruct.api.http.idempotency import Idempotency
+from konstruct.api.auth.permissions import Caller, TenantThrottle, caller_of
+from konstruct.api.http.bodies import validate_query
 from konstruct.api.http.operations import (
     READ_ACTIONS,
     EntryValues,
+    Idempotency,
     Operation,
     operation as operation,
     record_refusal,
     record_request,
 )
-from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from memory.conversations.transcript import metadata_argument
 from memory.facts.rows import merge_metadata
-from tenants import outages, serving, transaction
+from tenants import outages, transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
-from tenants.context import current_tenant_id
-from tenants.limits.quotas import request_buckets
-from tenants.limits.rate_limit import take_from
-
-# Reads have a separate bucket, so that polling for replies leaves tokens for messages.
-SENDING = "rest"
-READING = "api"
-
-
-class TenantThrottle(BaseThrottle):
-    """Takes a token for each request from the bucket of the tenant and from that of the API key.
-
-    The bucket of a key is smaller, so that a program leaves requests to the other programs of its
-    tenant.
-    """
-
-    def __init__(self) -> None:
-        self.retry_after = 0.0
-
-    def allow_request(self, request: Request, view: Any) -> bool:
-        """Take a token, and store the bucket's answer for the response's headers."""
-        tenant_id = current_tenant_id()
-        if tenant_id is None:  # an unauthenticated request does nothing
-            return True
-        channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
-        key = request.user.key.prefix if isinstance(request.user, Program) else None
-        served = serving.tenant_of_request()
-        buckets = request_buckets(served.quotas if served else {}, channel, key)
-        bucket = take_from(tenant_id, buckets)
-        self.retry_after = bucket.retry_after
-        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
-        return bucket.allowed
-
-    def wait(self) -> float:
-        """Return the seconds until the next token."""
-        return self.retry_after
-
 
 _VERBS = {
     **dict.fromkeys((Action.LIST, Action.VIEW, Action.SEARCH), "view"),
@@ -192,13 +153,15 @@ class ApiViewSet(GenericViewSet):
             verb = _VERBS.get(declared.action, "change")
             permission = f"{model.app_label}.{verb}_{model.model_name}"
         prefix = _STANDARD.get(name)
+        filters = declared.filters or (cls.filterset_class if is_list else None)
         return replace(
             declared,
             id=declared.id or (f"{prefix}_{subject.replace(' ', '_')}" if prefix else name),
             subject=declared.subject or subject,
             permission=permission,
             scope=declared.scope or _SCOPES.get(declared.action, KeyScope.WRITE),
-            filters=declared.filters or (cls.filterset_class if is_list else None),
+            filters=filters,
+            query=filters.query() if filters else declared.query,
             returns=returns,
             page=page,
         )
@@ -314,11 +277,7 @@ class ApiViewSet(GenericViewSet):
             has_own_transaction = operation is None or operation.own_transaction
             with nullcontext() if has_own_transaction else transaction.atomic():
                 if operation is not None:
-                    self._check_parameters(operation)
-                if operation is not None and operation.body is not None:
-                    body = operation.body(data=request.data, context={"caller": self.caller})
-                    body.is_valid(raise_exception=True)
-                    self.fields = body.validated_data
+                    self._validate(operation)
                 response: HttpResponseBase = handler(request, *args, **kwargs)
                 if not self._is_recorded:
                     is_read = operation is not None and operation.action in READ_ACTIONS
@@ -327,21 +286,18 @@ class ApiViewSet(GenericViewSet):
 
         return answer
 
-    def _check_parameters(self, operation: Operation) -> None:
-        """Check the query parameters but for those of a page and its filters."""
-        page = self.pages.parameters(self) if operation.page else ()
-        if operation.filters is not None:
-            given = unique_parameters(self.request)
-            self.query = {name: value for name, value in given.items() if name not in page}
-        elif operation.query is not None:
+    def _validate(self, operation: Operation) -> None:
+        """Check the query parameters and the body. The paginator checks its own parameters."""
+        if operation.query is not None:
+            paginator: Any = self.paginator
+            page = paginator.parameters(self) if operation.page else ()
             self.query = validate_query(
                 self.request, operation.query, caller=self.caller, without=page
             )
-
-    @property
-    def pages(self) -> CursorPagination:
-        """The pagination of the list."""
-        return cast(CursorPagination, self.paginator)
+        if operation.body is not None:
+            body = operation.body(data=self.request.data, context={"caller": self.caller})
+            body.is_valid(raise_exception=True)
+            self.fields = body.validated_data
 
     def get_queryset(self) -> Any:
         """Return the rows that the caller may see."""
@@ -404,6 +360,34 @@ class ApiViewSet(GenericViewSet):
         self.log(row, before=before, after=row_state(row), **detail)
         document = self.document(row, serializer_class)
         return Response(document, headers={"ETag": etag_of(document)} if with_etag else None)
+
+    def locked(self) -> Any:
+        """Return the row that the address names, locked for update.
+
+        Raises ChangedSince if the request's If-Match differs from the row's ETag.
+        """
+        row_id = self.kwargs[str(self.lookup_url_kwarg)]
+        row = get_object_or_404(self.get_queryset().select_for_update(), pk=row_id)
+        if "If-Match" in self.request.headers:
+            require_match(self.request, self.document(row))
+        return row
+
+    def change(self, row: Any, service: Callable[[Any], Model], **options: Any) -> Response:
+        """Change a row, log it, and return the response with the row.
+
+        Args:
+            row: the row.
+            service: changes it, and returns it as it is now.
+            options: of `changed`.
+        """
+        before = row_state(row)
+        return self.changed(service(row), before, **options)
+
+    def delete_row(self, row: Any, service: Callable[[Any], object]) -> Response:
+        """Delete a row by a function, log it, and return the response."""
+        self.log(row, before=row_state(row))
+        service(row)
+        return Response(status=204)
 
     def merge(self, row: Any, fields: Mapping[str, Any], serializer_class: Any = None) -> Response:
         """Set fields of a locked row, log the change, and return the response with the row.
@@ -495,12 +479,12 @@ def etag_of(document: Any) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def etag_response(request: Request, document: Any) -> Response:
+def etag_response(request: Request, document: Any) -> HttpResponseBase:
     """Return the response to a GET with the ETag; 304 if If-None-Match has this ETag."""
     etag = etag_of(document)
-    if _matches(request.headers.get("If-None-Match", ""), etag):
-        return Response(status=304, headers={"ETag": etag})
-    return Response(document, headers={"ETag": etag})
+    response = Response(document, headers={"ETag": etag})
+    conditional = get_conditional_response(request._request, etag, response=response)
+    return cast(HttpResponseBase, conditional)
 
 
 def require_match(request: Request, document: Any) -> None:
@@ -509,11 +493,7 @@ def require_match(request: Request, document: Any) -> None:
     Lock the rows before, so that they do not change in between. Weak tags match too: gzip makes
     tags weak, and these tags identify the state, not the bytes.
     """
-    if_match = request.headers.get("If-Match")
-    if if_match is not None and not _matches(if_match, etag_of(document)):
+    if_match = request.headers.get("If-Match", "*")
+    tags = [tag.removeprefix("W/") for tag in parse_etags(if_match)]
+    if tags != ["*"] and etag_of(document) not in tags:
         raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
-
-
-def _matches(header: str, etag: str) -> bool:
-    tags = [tag.removeprefix("W/") for tag in parse_etags(header)]
-    return tags == ["*"] or etag in tags

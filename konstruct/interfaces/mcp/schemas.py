@@ -1,10 +1,10 @@
 """Arguments and results of tools: serializers, and the JSON Schemas made from them."""
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any
 
 from rest_framework import serializers
-from rest_framework.fields import empty
+from rest_framework.schemas.openapi import AutoSchema
 
 from konstruct.api.http import bodies
 from konstruct.api.http.pagination import CURSOR_TEXT
@@ -161,11 +161,30 @@ class ForgottenSerializer(serializers.Serializer):
     forgotten = serializers.BooleanField()
 
 
+class ToolSchema(AutoSchema):
+    """REST framework's schemas of serializers, as JSON Schemas."""
+
+    def map_serializer(self, serializer: Any) -> dict[str, Any]:
+        """Return the schema of an object."""
+        schema: dict[str, Any] = super().map_serializer(serializer)
+        for described in schema["properties"].values():
+            described.pop("pattern", None)  # of Python, which JavaScript cannot read
+            if described.pop("nullable", False):
+                described["type"] = [described["type"], "null"]
+        if isinstance(serializer, bodies.StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
+
+    def map_field(self, field: Any) -> dict[str, Any]:
+        """Return the schema of a field."""
+        if isinstance(field, serializers.DictField):  # a class of its own
+            return {"type": "object"}
+        schema: dict[str, Any] = super().map_field(field)
+        return schema
+
+
 def object_schema(
-    serializer: Any,
-    *,
-    without: Collection[str] = (),
-    required: Collection[str] = (),
+    serializer: Any, *, without: Collection[str] = (), required: Collection[str] = ()
 ) -> dict[str, Any]:
     """Return the schema of a tool's arguments, or of its result.
 
@@ -174,44 +193,7 @@ def object_schema(
         without: fields to leave out.
         required: fields that are required in addition to the serializer's.
     """
-    fields = {name: field for name, field in serializer.fields.items() if name not in without}
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {name: _schema(field) for name, field in fields.items()},
-        "required": [n for n, field in fields.items() if field.required or n in required],
-    }
-    if isinstance(serializer, bodies.StrictSerializer):
-        schema["additionalProperties"] = False
-    return schema
-
-
-_TYPES: Final[tuple[tuple[type[serializers.Field], dict[str, str]], ...]] = (
-    (serializers.DictField, {"type": "object"}),
-    (serializers.BooleanField, {"type": "boolean"}),
-    (serializers.IntegerField, {"type": "integer"}),
-    (serializers.FloatField, {"type": "number"}),
-    (serializers.UUIDField, {"type": "string", "format": "uuid"}),
-    (serializers.DateTimeField, {"type": "string", "format": "date-time"}),
-    (serializers.Field, {"type": "string"}),
-)
-
-
-def _schema(field: serializers.Field) -> dict[str, Any]:
-    schema: dict[str, Any]
-    if isinstance(field, serializers.ListSerializer):
-        schema = {"type": "array", "items": object_schema(field.child)}
-    else:
-        schema = dict(next(found for kind, found in _TYPES if isinstance(field, kind)))
-    if isinstance(field, serializers.ChoiceField):
-        schema["enum"] = list(field.choices)
-    if field.allow_null:
-        schema["type"] = [schema["type"], "null"]
-    if field.default is not empty:
-        schema["default"] = field.default
-    given = {
-        "description": field.help_text,
-        "maxLength": getattr(field, "max_length", None),
-        "minimum": getattr(field, "min_value", None),
-        "maximum": getattr(field, "max_value", None),
-    }
-    return schema | {name: value for name, value in given.items() if value is not None}
+    schema = ToolSchema().map_serializer(serializer)
+    properties = {n: one for n, one in schema["properties"].items() if n not in without}
+    needed = {*schema.get("required", ()), *required}
+    return schema | {"properties": properties, "required": [n for n in properties if n in needed]}

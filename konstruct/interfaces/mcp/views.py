@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -51,6 +52,12 @@ class McpViewSet(views.ApiViewSet):
     permission_classes = [HasKey]
     http_method_names = ["post"]
     schema = None  # docs/mcp.yaml describes it
+    called: operations.Operation | None = None
+
+    @property
+    def operation(self) -> operations.Operation | None:
+        """The tool call in the request's body."""
+        return self.called
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Refuse pages of other sites first, by the browser's Origin header.
@@ -84,16 +91,15 @@ class McpViewSet(views.ApiViewSet):
 
     def _call(self, tool: tools.Tool, arguments: dict[str, Any]) -> tools.ToolResult:
         """Run a tool. A change and its entry in the access log are one transaction."""
-        http: Any = self.request._request
-        http.body_operation = operations.BodyOperation(tool.action, tool.subject, arguments)
+        self.called = operations.Operation(tool.action, tool.subject)
+        if isinstance(user_id := arguments.get("user_id"), str):
+            self.caller.named["user_id"] = user_id  # for the access log
         is_read = tool.action in operations.READ_ACTIONS
         try:
             permissions.require_scope(self.caller, tool.scope)
             with nullcontext() if tool.own_transaction else transaction.atomic():
                 outcome = tool.run(self.caller, arguments)
-                http.body_operation = operations.BodyOperation(
-                    tool.action, outcome.subject or tool.subject, arguments
-                )
+                self.called = replace(self.called, subject=outcome.subject or tool.subject)
                 self.log(
                     outcome.row,
                     action=outcome.action,
@@ -109,7 +115,7 @@ class McpViewSet(views.ApiViewSet):
             problem = problems.problem_of(error, data=arguments, is_bound=self.caller.is_bound)
             if problem.status >= 500:
                 logger.exception("the tool %s failed", tool.name)
-            operations.record_refusal(self.request, self.caller, problem.status)
+            operations.record_refusal(self.request, self.caller, problem.status, self.called)
             self.mark_recorded()
             # By this text a model corrects its arguments. The detail of invalid fields only
             # repeats the errors.

@@ -58,17 +58,17 @@ def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
             agent.
         InvalidArgument: the request names no user or agent.
     """
-    user_id = caller.user_id if fields["user_id"] is None else caller.user(fields["user_id"])
-    if fields["agent_id"] is not None:
-        return Owner(caller.agent(fields["agent_id"]).id, user_id)
-    if caller.agent_id is None and user_id is None:
+    named = {"user_id": fields["user_id"], "agent": fields["agent_id"]}
+    named = {name: value for name, value in named.items() if value is not None}
+    owner = Owner(caller.agent_id_in(named), caller.user_id_in(named))
+    if owner.agent_id is None and owner.user_id is None:
         entities = " and ".join(entity for entity in ENTITIES if fields[entity] is not None)
         raise InvalidArgument(
             f"a memory of {entities} alone would be every user's; name user_id or agent_id with it"
             if entities
             else "the memory has no owner; name user_id or agent_id"
         )
-    return Owner(caller.agent_id, user_id)
+    return owner
 
 
 def store_texts(

@@ -9,17 +9,17 @@ A NOT holds if none of its conditions holds. `ne` also matches facts without a v
 """
 
 import operator
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, Final, cast
-from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.orchestrator.agents import find_agents
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryAttribute, MemoryEntry, attributes
@@ -58,29 +58,36 @@ _COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on one field.
+class Filter:
+    """A filter of facts. By default it matches every fact."""
 
-    `field` is a key of `_OPERATORS`, or `metadata.` and a path. `operator` is eq, ne, in, gt, gte,
-    lt, lte, contains, icontains, or any for the wildcard. `values` are ids as text, datetimes,
-    UUIDs or metadata values; an eq of None means "has no value".
-    """
-
-    field: str
-    operator: str
-    values: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """AND, OR or NOT of parts. An empty AND matches every fact."""
-
-    kind: str
-    parts: tuple["Filter", ...]
+    query: Q = field(default_factory=Q)
+    conditions: int = 0
+    """The number of its conditions."""
+    users: frozenset[str] = frozenset()
+    """The users that it names, for the access log."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The entities of every match, by their kind."""
+    names_entity: bool = False
+    """Whether it has a condition on a user, agent, app or run."""
+    is_limited: bool = False
+    """Whether every match belongs to a user, agent, app or run that it names."""
 
 
-Filter = Condition | Combination
-MATCH_ALL: Final = Combination("AND", ())
+def combine(kind: str, parts: Sequence[Filter]) -> Filter:
+    """Return the AND, OR or NOT of filters. An empty AND matches every fact."""
+    join = operator.and_ if kind == "AND" else operator.or_
+    query = reduce(join, (part.query for part in parts), Q())
+    limited = [part.is_limited for part in parts]
+    values = {name: value for part in parts for name, value in part.values.items()}
+    return Filter(
+        query=~query if kind == "NOT" else query,
+        conditions=sum(part.conditions for part in parts),
+        users=frozenset[str]().union(*(part.users for part in parts)),
+        values=values if kind == "AND" else {},
+        names_entity=any(part.names_entity for part in parts),
+        is_limited=any(limited) if kind == "AND" else kind == "OR" and all(limited),
+    )
 
 
 def parse(filters: Any) -> Filter:
@@ -89,56 +96,18 @@ def parse(filters: Any) -> Filter:
     Raises:
         InvalidArgument: a filter is invalid; the message names it and the remedy.
     """
-    tree = _parse_object(filters, "filters", depth=1)
-    _check_length("filters", sum(1 for _ in conditions(tree)))
-    return tree
+    parsed = _parse_object(filters, "filters", depth=1)
+    _check_length("filters", parsed.conditions)
+    return parsed
 
 
-def conditions(tree: Filter) -> Iterator[Condition]:
-    """Yield every condition of a filter."""
-    if isinstance(tree, Condition):
-        yield tree
-    else:
-        for part in tree.parts:
-            yield from conditions(part)
-
-
-def is_limited_to_entities(tree: Filter) -> bool:
-    """Return whether every match belongs to a user, agent, app or run that the filter names."""
-    if isinstance(tree, Condition):
-        return tree.field in ENTITIES and tree.operator in ("eq", "in") and None not in tree.values
-    limited = [is_limited_to_entities(part) for part in tree.parts]
-    return any(limited) if tree.kind == "AND" else tree.kind == "OR" and all(limited)
-
-
-def single_value(tree: Filter, field: str) -> str | None:
-    """Return the one value of a field that every match has, or None."""
-    if isinstance(tree, Condition):
-        return tree.values[0] if (tree.field, tree.operator) == (field, "eq") else None
-    parts = tree.parts if tree.kind == "AND" else ()
-    return next((value for part in parts if (value := single_value(part, field)) is not None), None)
-
-
-def named_users(tree: Filter) -> set[str]:
-    """Return the users that a filter names, for the access log."""
-    return {
-        value
-        for condition in conditions(tree)
-        if condition.field == "user_id" and condition.operator != "any"
-        for value in condition.values
-        if isinstance(value, str)
-    }
-
-
-def require_entity(caller: Caller, tree: Filter) -> None:
+def require_entity(caller: Caller, filters: Filter) -> None:
     """Require a filter to name a user, agent, app or run, unless the key is bound.
 
     Raises:
         InvalidArgument: the filter names none.
     """
-    if not caller.is_bound and not any(
-        condition.field in ENTITIES for condition in conditions(tree)
-    ):
+    if not caller.is_bound and not filters.names_entity:
         raise InvalidArgument(
             "The filters name no owner: add user_id, agent_id, app_id or run_id to filters,"
             ' such as {"user_id": "alex"}, or {"user_id": "*"} for all users.'
@@ -146,31 +115,26 @@ def require_entity(caller: Caller, tree: Filter) -> None:
 
 
 def memories_of(
-    caller: Caller, tree: Filter = MATCH_ALL, *, expired: bool = False
+    caller: Caller, filters: Filter | None = None, *, expired: bool = False
 ) -> MemoryEntryQuerySet:
     """Return the caller's facts that match a filter, as a lazy query inside the tenant.
 
     Args:
         caller: a key that is bound to an agent or a user finds only their facts.
-        tree: the filter.
+        filters: the filter; None: all facts.
         expired: whether to include facts that have expired or are not valid yet.
     """
     facts = MemoryEntry.objects.of_tenant(required_tenant_id())
     facts = facts.entries() if expired else facts.as_of()
-    names = {
-        value
-        for condition in conditions(tree)
-        if condition.field == "agent_id"
-        for value in condition.values
-        if value is not None
-    }
-    agents = {name: agent.id for name, agent in find_agents(names).items()} if names else {}
-    user_id, agent = single_value(tree, "user_id"), single_value(tree, "agent_id")
-    if user_id is not None:  # for the access log
-        caller.named["user_id"] = user_id
-    if agent in agents and caller.agent_id in (None, agents[agent]):
-        caller.named["agent_id"] = agents[agent]
-    return cast(MemoryEntryQuerySet, caller.rows(facts.filter(_query(tree, agents))))
+    if filters is not None:
+        named = filters.values
+        if "user_id" in named:  # for the access log
+            caller.named["user_id"] = named["user_id"]
+        agent = _agents([named["agent_id"]]).first() if "agent_id" in named else None
+        if agent is not None and caller.agent_id in (None, agent.pk):
+            caller.named["agent_id"] = agent.pk
+        facts = facts.filter(filters.query)
+    return cast(MemoryEntryQuerySet, caller.rows(facts))
 
 
 def parse_time(field: str, value: Any) -> datetime:
@@ -197,7 +161,7 @@ def _parse_object(filters: Any, where: str, depth: int) -> Filter:
     if depth > MAX_DEPTH:
         raise InvalidArgument(f"filters is nested deeper than {MAX_DEPTH} levels")
     parts = [part for name in filters for part in _parse_member(name, filters[name], depth)]
-    return parts[0] if len(parts) == 1 else Combination("AND", tuple(parts))
+    return combine("AND", parts)
 
 
 def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
@@ -208,10 +172,10 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
         if not isinstance(parts, list) or not parts:
             raise InvalidArgument(f"{where}={_abbreviated(value)} is not a list of conditions")
         _check_length(where, len(parts))
-        inner = tuple(_parse_object(part, where, depth + 1) for part in parts)
-        if any(part == MATCH_ALL for part in inner):
+        inner = [_parse_object(part, where, depth + 1) for part in parts]
+        if not all(part.conditions for part in inner):
             raise InvalidArgument(f"{where} holds an empty condition")
-        yield Combination(name, inner)
+        yield combine(name, inner)
     elif name == "metadata":
         if not isinstance(value, Mapping) or not value:
             raise InvalidArgument(f"{where}={_abbreviated(value)} is not an object of values")
@@ -234,7 +198,7 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
         )
 
 
-def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Iterator[Condition]:
+def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Iterator[Filter]:
     """Yield the conditions on a field: equality without an operator, else one per operator."""
     operands_by_name = value if isinstance(value, Mapping) else {"eq": value}
     where = f"filters[{field[:80]!r}]"
@@ -242,7 +206,7 @@ def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Ite
         raise InvalidArgument(f"{where} is empty: it has no condition")
     for name, operand in operands_by_name.items():
         if name == "eq" and operand == WILDCARD and operators[0] == "eq":
-            yield Condition(field, "any")
+            yield _condition(field, "any", [])
             continue
         if name not in operators:
             raise InvalidArgument(
@@ -255,7 +219,26 @@ def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Ite
             raise InvalidArgument(
                 f"{where} has {len(operands)} values; at most {MAX_VALUES} can be"
             )
-        yield Condition(field, name, tuple(_parse_value(field, name, item) for item in operands))
+        yield _condition(field, name, [_parse_value(field, name, item) for item in operands])
+
+
+def _condition(field: str, operator: str, values: list[Any]) -> Filter:
+    """Return the filter of one condition.
+
+    Args:
+        field: a key of `_OPERATORS`, or `metadata.` and a path.
+        operator: one of the field, or `any` for the wildcard.
+        values: ids as text, times, UUIDs or metadata values; an eq of None means "has no value".
+    """
+    is_entity, named = field in ENTITIES, [value for value in values if value is not None]
+    return Filter(
+        query=_query(field, operator, values),
+        conditions=1,
+        users=frozenset(named) if field == "user_id" else frozenset(),
+        values={field: named[0]} if is_entity and operator == "eq" and named else {},
+        names_entity=is_entity,
+        is_limited=is_entity and operator in ("eq", "in") and None not in values,
+    )
 
 
 def _parse_value(field: str, name: str, value: Any) -> Any:
@@ -290,33 +273,27 @@ def _abbreviated(value: Any) -> str:
     return ascii(value)[:80]
 
 
-def _query(tree: Filter, agents: Mapping[str, UUID]) -> Q:
-    """Return the query of a filter. `agents` has the ids of the agents that the filter names."""
-    if isinstance(tree, Condition):
-        return _query_of_condition(tree, agents)
-    parts = [_query(part, agents) for part in tree.parts]
-    if not parts:
-        return Q()
-    joined = reduce(operator.and_ if tree.kind == "AND" else operator.or_, parts)
-    return ~joined if tree.kind == "NOT" else joined
-
-
-def _query_of_condition(condition: Condition, agents: Mapping[str, UUID]) -> Q:
-    field, name, values = condition.field, condition.operator, condition.values
+def _query(field: str, name: str, values: list[Any]) -> Q:
     if name == "ne":
-        return ~_query_of_condition(Condition(field, "eq", values), agents)
+        return ~_query(field, "eq", values)
     if field not in _COLUMNS:
-        if name == "any" or (field in IN_METADATA and values == (None,)):
+        if name == "any" or (field in IN_METADATA and values == [None]):
             operand: dict[str, Any] = {"exists": name == "any"}
         else:
-            operand = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
+            operand = {"in": values} if name in ("eq", "in") else {name: values[0]}
         (parsed,) = attributes.parse_filters({field.removeprefix("metadata."): operand})
         return attributes.fulfilling(parsed, MemoryAttribute, "memory_id")
     column = _COLUMNS[field]
-    if name == "any" or values == (None,):
+    if name == "any" or values == [None]:
         return Q(**{f"{column}__isnull": name != "any"})
     if field == "agent_id":
-        values = tuple(agents[value] for value in values if value in agents)
+        return Q(agent_id__in=_agents(values).values("pk"))
     if name in ("eq", "in"):
         return Q(**{f"{column}__in": values})
     return Q(**{f"{column}__{name}": values[0]})
+
+
+def _agents(names_or_ids: Iterable[str]) -> QuerySet[Agent]:
+    """Return the agents with these names or ids."""
+    ids = {text for text in names_or_ids if UUID_TEXT.fullmatch(text)}
+    return Agent.objects.filter(Q(pk__in=ids) | Q(name__in={*names_or_ids} - ids)).order_by()

@@ -1,5 +1,7 @@
 """Requests of mem0's clients, and the documents of memories that they read."""
 
+import ast
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
@@ -14,6 +16,7 @@ from konstruct.api.http import bodies, views
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
+from konstruct.strict_json import NotStrictJSON, read_json
 from memory import arguments, exceptions, models
 from memory.models.attributes import MAX_TEXT_CHARACTERS, metadata_values
 
@@ -28,6 +31,7 @@ OPTIONAL: Final[dict[str, Any]] = {"required": False, "allow_null": True}
 # Each text is embedded while the client waits.
 MAX_UPDATED: Final = 100
 MAX_FIELDS: Final = 32
+MAX_FILTERS_CHARACTERS: Final = 4_096
 
 # Parameters of the clients that have no effect here, and the reason that the answer gives. An
 # empty reason is left out of the answer.
@@ -224,13 +228,11 @@ class ReadSerializer(LenientSerializer):
         if dates := {name: value for name, value in dates.items() if value is not None}:
             conditions["created_at"] = dates
         try:
-            parts = [language.parse(conditions)] if conditions else []
+            more = language.parse(conditions)
         except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
-        sent_filters = attrs.get("filters")
-        attrs["filters"] = language.Combination(
-            "AND", (*([sent_filters] if sent_filters else []), *parts)
-        )
+        sent = attrs.get("filters") or language.Filter()
+        attrs["filters"] = language.combine("AND", [sent, more])
         return attrs
 
 
@@ -267,6 +269,23 @@ class EntityPageSerializer(PageSerializer):
     )
 
 
+class DeleteSerializer(LenientSerializer):
+    """Query parameters of a deletion: the owners of the memories, or filters."""
+
+    user_id = bodies.StrictCharField(required=False)
+    agent_id = bodies.StrictCharField(required=False)
+    app_id = bodies.StrictCharField(required=False)
+    run_id = bodies.StrictCharField(required=False)
+    filters = bodies.StrictCharField(required=False, max_length=MAX_FILTERS_CHARACTERS)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Return the filter of what is deleted, which names its owners."""
+        named = {name: value for name, value in attrs.items() if name != "filters"}
+        sent = read_filters(attrs["filters"]) if "filters" in attrs else {}
+        parsed = [language.parse(conditions) for conditions in (named, sent)]
+        return {"filters": language.combine("AND", parsed)}
+
+
 class NamedMemorySerializer(bodies.StrictSerializer):
     """One memory of a batch."""
 
@@ -293,6 +312,22 @@ class UpdateBatchSerializer(bodies.StrictSerializer):
     memories = bodies.BoundedListField(
         max_length=MAX_UPDATED, allow_empty=False, child=ChangedMemorySerializer()
     )
+
+
+def read_filters(text: str) -> Any:
+    """Parse JSON, or a Python literal, which mem0's Python client sends.
+
+    Raises:
+        InvalidArgument: the text is neither.
+    """
+    try:
+        return read_json(text)
+    except NotStrictJSON:
+        pass
+    try:
+        return read_json(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise exceptions.InvalidArgument("filters is not a JSON object") from None
 
 
 def memory_documents(

@@ -1,7 +1,5 @@
 """The views of mem0's routes."""
 
-import ast
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,20 +9,18 @@ from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField,
 from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import bodies, problems, views
+from konstruct.api.http import problems, views
 from konstruct.interfaces.mem0 import adding, filters, serializers as requests
-from konstruct.interfaces.mem0.filters import memories_of, named_users, require_entity
+from konstruct.interfaces.mem0.filters import memories_of, require_entity
 from konstruct.interfaces.mem0.serializers import history_documents, memory_documents, with_ignored
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.orchestrator.usage import admit_memories
-from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import ROLES, is_blank
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
@@ -39,7 +35,6 @@ from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
 DEFAULT_TOP_K = 10
-MAX_FILTERS_CHARACTERS = 4_096
 MAX_VERSIONS = 1_000
 
 
@@ -170,40 +165,29 @@ class MemoryViewSet(views.ApiViewSet):
         results = memory_documents(found, fields.get("fields") or ())
         return Response(with_ignored({"results": results}, request.data))
 
-    @client_operation(Action.LIST, "facts", body=requests.ListSerializer)
+    @client_operation(
+        Action.LIST, "facts", body=requests.ListSerializer, query=requests.PageSerializer
+    )
     def list_memories(self, request: Request) -> Response:
         """List, newest first."""
         fields = self.fields
         rows = _read_memories(self, fields).order_by("-created_at", "-memory_id")
-        return _page(
-            request,
-            requests.PageSerializer,
+        return self._page(
             rows.defer("embedding"),
             lambda facts: memory_documents(facts, fields.get("fields") or ()),
         )
 
-    @client_operation(Action.DELETE, "facts")
+    @client_operation(Action.DELETE, "facts", query=requests.DeleteSerializer)
     def delete_all(self, request: Request) -> Response:
         """Delete the memories of the users, agents, apps and runs that the query names."""
-        parts: list[filters.Filter] = []
-        for name, values in request.query_params.lists():
-            if name in ("org_id", "project_id"):
-                continue
-            if name not in (*filters.ENTITIES, "filters"):
-                known = ", ".join((*filters.ENTITIES, "filters"))
-                raise ValidationError({name: f"Unknown parameter. Known are: {known}."})
-            if len(values) > 1:
-                raise ValidationError({name: "Give this parameter once."})
-            value = read_filters(values[0]) if name == "filters" else {name: values[0]}
-            parts.append(filters.parse(value))
-        tree = filters.Combination("AND", tuple(parts))
-        if not filters.is_limited_to_entities(tree):
+        named = self.query["filters"]
+        if not named.is_limited:
             raise InvalidArgument(
                 "Nothing was deleted: name the owner of the memories by user_id, agent_id, app_id"
                 " or run_id, without a wildcard."
             )
-        deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
-        self.log(deleted=deleted_count, people=named_users(tree))
+        deleted_count = delete_facts(memories_of(self.caller, named, expired=True))
+        self.log(deleted=deleted_count, people=named.users)
         return Response(
             {"message": f"Memories deleted successfully: {deleted_count}.", "count": deleted_count}
         )
@@ -218,7 +202,7 @@ class MemoryViewSet(views.ApiViewSet):
         return Response(memory_documents([fact])[0])
 
     @client_operation(Action.EDIT, "fact", body=requests.ChangeSerializer)
-    def change(self, request: Request, memory_id: UUID) -> Response:
+    def change_memory(self, request: Request, memory_id: UUID) -> Response:
         """Change the memory. Its former text stays in its history."""
         fields = self.fields
         fact = _lock_facts(self.caller, [memory_id])[0]
@@ -267,7 +251,7 @@ class MemoryViewSet(views.ApiViewSet):
         self.log(facts=sorted(ids), deleted=deleted_count)
         return Response({"message": f"Successfully deleted {deleted_count} memories"})
 
-    @client_operation(Action.LIST, "people")
+    @client_operation(Action.LIST, "people", query=requests.EntityPageSerializer)
     def list_entities(self, request: Request) -> Response:
         """List the users, agents, apps and runs that have memories, by kind and name."""
         facts = memories_of(self.caller)
@@ -298,50 +282,45 @@ class MemoryViewSet(views.ApiViewSet):
             ]
 
         ordered = rows.order_by("entity", "called")
-        return _page(request, requests.EntityPageSerializer, ordered, documents)
+        return self._page(ordered, documents)
 
     @client_operation(Action.DELETE, "facts")
     def delete_entity(self, request: Request, kind: str, name: str) -> Response:
         """Delete the memories of a user, agent, app or run; messages and the agent stay."""
-        tree = filters.parse({f"{kind}_id": {"eq": name}})
-        deleted_count = 0
-        if filters.is_limited_to_entities(tree):
-            deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
+        named, deleted_count = filters.parse({f"{kind}_id": {"eq": name}}), 0
+        if named.is_limited:
+            deleted_count = delete_facts(memories_of(self.caller, named, expired=True))
         if not deleted_count:
             raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
-        self.log(deleted=deleted_count, people=named_users(tree))
+        self.log(deleted=deleted_count, people=named.users)
         return Response({"message": "Entity deleted successfully!", "count": deleted_count})
+
+    def _page(
+        self, rows: QuerySet[Any], documents: Callable[[list[Any]], list[dict[str, Any]]]
+    ) -> Response:
+        """Return a page of ordered rows. A page after the last one is empty."""
+        page, size = self.query["page"], self.query["page_size"]
+        count = rows.order_by().count()
+
+        def url(number: int) -> str:
+            address = self.request.build_absolute_uri()
+            return str(replace_query_param(address, "page", str(number)))
+
+        return Response(
+            {
+                "count": count,
+                "next": url(page + 1) if page * size < count else None,
+                "previous": url(page - 1) if page > 1 else None,
+                "results": documents([*rows[(page - 1) * size : page * size]]),
+            }
+        )
 
 
 def _read_memories(view: MemoryViewSet, fields: dict[str, Any]) -> MemoryEntryQuerySet:
     """Return the facts that a search or a list reads; add its entities to the access log."""
     require_entity(view.caller, fields["filters"])
-    view.log(people=named_users(fields["filters"]))
+    view.log(people=fields["filters"].users)
     return memories_of(view.caller, fields["filters"], expired=fields.get("show_expired") or False)
-
-
-def _page(
-    request: Request,
-    serializer_class: type[bodies.StrictSerializer],
-    rows: QuerySet[Any],
-    documents: Callable[[list[Any]], list[dict[str, Any]]],
-) -> Response:
-    """Return a page of ordered rows. A page after the last one is empty."""
-    query = bodies.validate_query(request, serializer_class)
-    page, size = query["page"], query["page_size"]
-    count = rows.order_by().count()
-
-    def url(number: int) -> str:
-        return str(replace_query_param(request.build_absolute_uri(), "page", str(number)))
-
-    return Response(
-        {
-            "count": count,
-            "next": url(page + 1) if page * size < count else None,
-            "previous": url(page - 1) if page > 1 else None,
-            "results": documents([*rows[(page - 1) * size : page * size]]),
-        }
-    )
 
 
 def _update(caller: Caller, fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
@@ -368,24 +347,6 @@ def _lock_facts(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:
     if missing := {*memory_ids} - {fact.memory_id for fact in facts}:
         raise FactNotFound(f"there is no memory {min(map(str, missing))}; nothing was changed")
     return facts
-
-
-def read_filters(text: str) -> Any:
-    """Parse JSON, or a Python literal, which mem0's Python client sends.
-
-    Raises:
-        InvalidArgument: the text is neither.
-    """
-    if len(text) > MAX_FILTERS_CHARACTERS:
-        raise InvalidArgument(f"filters is longer than {MAX_FILTERS_CHARACTERS} characters")
-    try:
-        return read_json(text)
-    except NotStrictJSON:
-        pass
-    try:
-        return read_json(json.dumps(ast.literal_eval(text)))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise InvalidArgument("filters is not a JSON object") from None
 
 
 def _grouped(rows: QuerySet[Any], kind: str, key: Any, fact: str = "") -> QuerySet[Any]:

@@ -18,14 +18,7 @@ from konstruct.api.http import problems, views
 from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces import errors
-from konstruct.interfaces.openai import conversation, requests
-from konstruct.interfaces.openai.completions import (
-    DONE,
-    Answer,
-    Completion,
-    instructions_of,
-    report_of,
-)
+from konstruct.interfaces.openai import completions, requests
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import NothingToRetry, ResultsMissing
 from konstruct.orchestrator.language_models import has_language_model
@@ -38,7 +31,7 @@ from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-CompletionOf = Callable[[Answer], Completion]
+CompletionOf = Callable[[completions.Answer], completions.Completion]
 WAIT_SECONDS: Final = 180.0
 NO_RETRY: Final = {"X-Should-Retry": "false"}
 REPLY_LATE: Final = problems.Problem(
@@ -91,8 +84,8 @@ class ChatCompletionViewSet(views.ApiViewSet):
         user_id = requests.user_of(request, chat, self.caller)
         thread_id = requests.thread_of(request, chat)
         thread = Thread(agent.id, user_id, thread_id or user_id)
-        instructions = instructions_of(chat, agent, self.caller)
-        history = conversation.fit_history(chat, agent, instructions)
+        instructions = completions.instructions_of(chat, agent, self.caller)
+        history = completions.fit_history(chat, agent, instructions)
         answer_options = AnswerOptions(
             options=chat.options,
             instructions=list(instructions),
@@ -103,30 +96,36 @@ class ChatCompletionViewSet(views.ApiViewSet):
         if not is_new and replies.progress_of(message).status is replies.Status.FAILED:
             with suppress(NothingToRetry):  # a concurrent request retries it
                 retry_reply(message.id, tenant_id=required_tenant_id())
-        completion = Completion(
+        completion = completions.Completion(
             message_id=message.id,
             created_at=message.created_at,
             model=agent.name,
-            report=report_of(chat, agent, self.caller, history, is_repeated=not is_new),
+            report=completions.report_of(chat, agent, self.caller, history, is_repeated=not is_new),
             rounds=rounds,
             with_usage=requests.wants_usage(chat.body),
         )
 
-        def completion_of(answer: Answer) -> Completion:
+        def completion_of(answer: completions.Answer) -> completions.Completion:
             """Return the completion, with the report of the agent that took over the thread."""
             if answer.answered_by in (None, agent.id):
                 return completion
             answering = Agent.objects.filter(pk=answer.answered_by).first()
             if answering is None:
                 return completion
-            fitting = conversation.fit_history(chat, answering, instructions)
-            report = report_of(chat, answering, self.caller, fitting, is_repeated=not is_new)
+            fitting = completions.fit_history(chat, answering, instructions)
+            report = completions.report_of(
+                chat, answering, self.caller, fitting, is_repeated=not is_new
+            )
             return replace(completion, report=report)
 
         def closing_events(sent: str) -> bytes:
             """Return the last events of a stream that has sent this text so far."""
             answer = self._answer(message.id) or (REPLY_INTERRUPTED if sent else REPLY_LATE)
-            if isinstance(answer, Answer) and not answer.calls and not answer.text.startswith(sent):
+            if (
+                isinstance(answer, completions.Answer)
+                and not answer.calls
+                and not answer.text.startswith(sent)
+            ):
                 answer = REPLY_INTERRUPTED
             if isinstance(answer, problems.Problem):
                 return _error_events(answer)
@@ -162,13 +161,13 @@ class ChatCompletionViewSet(views.ApiViewSet):
             The message, whether the request is new, and the number of earlier answers with calls of
             the client's tools.
         """
-        results, rounds = list(conversation.find_results(chat, thread, self.caller)), 0
+        results, rounds = list(completions.find_results(chat, thread, self.caller)), 0
         tenant_id = required_tenant_id()
         with transaction.atomic():
             if chat.stream:  # before the task is enqueued
                 transaction.on_commit(lambda: replies.watch(tenant_id, message.id))
             if chat.continues:
-                sent = conversation.results_to_continue(chat, results)
+                sent = completions.results_to_continue(chat, results)
                 message, rounds = sent.message, sent.rounds
                 is_new = self._take_results(sent, options)
                 self.log(message, action=Action.EDIT if is_new else Action.VIEW)
@@ -180,12 +179,12 @@ class ChatCompletionViewSet(views.ApiViewSet):
             self.write_log_entry()
         return message, is_new, rounds
 
-    def _take_results(self, sent: conversation.Results, options: AnswerOptions | None) -> bool:
+    def _take_results(self, sent: completions.Results, options: AnswerOptions | None) -> bool:
         by = f"{self.caller.name}, by the API"
         try:
             return record_results(sent.message, sent.texts, by=by, options=options)
         except ResultsMissing as error:
-            detail = f"The result of the call {conversation.shown_id(error.calls[0])} is missing."
+            detail = f"The result of the call {completions.shown_id(error.calls[0])} is missing."
             raise errors.InvalidParameter("messages", detail, code=error.openai_code) from error
 
     def _accept(
@@ -225,7 +224,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
             return problems.problem_response(self.request._request, answer)
         return Response(completion_of(answer).document(answer))
 
-    def _answer(self, message_id: UUID) -> Answer | problems.Problem | None:
+    def _answer(self, message_id: UUID) -> completions.Answer | problems.Problem | None:
         """Return the answer to a message, or the error, or None while there is neither."""
         message = self.caller.rows(replies.sent_messages()).filter(pk=message_id).first()
         if message is None:
@@ -239,20 +238,22 @@ class ChatCompletionViewSet(views.ApiViewSet):
             case replies.Status.AWAITING_CONSENT:
                 waiting = ToolCall.objects.waiting().filter(message_id=message_id)
                 questions = waiting.order_by("round", "position").values_list("question", flat=True)
-                return Answer("\n".join(questions) or DETAILS[progress.status])
+                return completions.Answer("\n".join(questions) or DETAILS[progress.status])
             case replies.Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
                 open_calls = [call for call in calls if awaits_program(call)]
                 if not open_calls:
-                    return Answer(DETAILS[progress.status])
+                    return completions.Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == open_calls[0].round)
-                return Answer(text, [conversation.call_document(call) for call in open_calls])
+                return completions.Answer(
+                    text, [completions.call_document(call) for call in open_calls]
+                )
             case replies.Status.WITH_PERSON:
-                return Answer(DETAILS[progress.status])
+                return completions.Answer(DETAILS[progress.status])
         reply = progress.reply
         if reply is None:
             raise Http404
-        return Answer(
+        return completions.Answer(
             reply.content,
             usage=reply.usage,
             finish_reason=reply.finish_reason or "stop",
@@ -261,7 +262,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
 
 
 def _error_events(problem: problems.Problem) -> bytes:
-    return event(errors.openai_document(problem)) + DONE
+    return event(errors.openai_document(problem)) + completions.DONE
 
 
 def _failure(progress: replies.MessageProgress) -> problems.Problem:
@@ -307,7 +308,7 @@ def _model(agent: Agent) -> dict[str, Any]:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """Answer 404 to the other paths of OpenAI's API."""
+    """completions.Answer 404 to the other paths of OpenAI's API."""
     detail = (
         f"There is nothing at {request.path[:200]}. Of OpenAI's API there are POST "
         "/v1/chat/completions, GET /v1/models and GET /v1/models/{model}: let your client ask for "

@@ -165,7 +165,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-run-list", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=34,
+        messages=32,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("question-list", "GET"): Case(
@@ -305,7 +305,7 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"content": "Vera is tall."},
     ),
     ("fact-put-fact", "DELETE"): Case(
-        at("facts/by-external-id/own/", agent=ada, user_id=lambda seed: "vera"), messages=11
+        at("facts/by-external-id/own/", agent=ada, user_id=lambda seed: "vera"), messages=12
     ),
     ("fact-search-facts", "POST"): Case(
         at("facts/search/"),
@@ -318,7 +318,7 @@ CASES: dict[tuple[str, str], Case] = {
         messages=21,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
-    ("fact-detail", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=11),
+    ("fact-detail", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=12),
     ("fact-list-fact-versions", "GET"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/history/", messages=5
     ),

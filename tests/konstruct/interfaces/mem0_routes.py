@@ -45,7 +45,7 @@ CASES = {
     ("mem0-memory", "PUT"): Case(
         MEMORY, messages=20, body=lambda seed: {"text": "Vera hates tea."}
     ),
-    ("mem0-memory", "DELETE"): Case(MEMORY, messages=11),
+    ("mem0-memory", "DELETE"): Case(MEMORY, messages=12),
     ("mem0-history", "GET"): Case(at("v1/memories/{fact}/history/"), messages=5),
     ("mem0-batch", "PUT"): Case(
         BATCH,

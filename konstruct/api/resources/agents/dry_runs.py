@@ -14,7 +14,6 @@ from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
 from konstruct.orchestrator import agents, dry_runs, models, usage
-from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 MAX_INTEGER = 2**31 - 1
@@ -242,11 +241,7 @@ class QuestionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Ap
     @views.operation(Action.DELETE)
     def destroy(self, request: Request, agent_id: UUID, question_id: UUID) -> Response:
         """Delete a saved question with its answers."""
-        question = self.get_object()
-        self.log(question, before=row_state(question))
-        self.write_log_entry()
-        question.delete()
-        return Response(status=204)
+        return self.delete_row(self.get_object(), lambda question: question.delete())
 
     @action(detail=False, url_path="answers", queryset=models.QuestionAnswer.objects.all())
     @views.operation(

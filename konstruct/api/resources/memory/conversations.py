@@ -1,12 +1,17 @@
-"""Conversations and their transcripts."""
+"""Conversations, their transcripts, and the items that frameworks keep of their runs."""
 
+import json
 from collections.abc import Mapping
+from itertools import accumulate, takewhile
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID, uuid4
 
 from django.db.models import (
     Count,
     Exists,
+    Func,
+    IntegerField,
     JSONField,
     OuterRef,
     QuerySet,
@@ -15,6 +20,8 @@ from django.db.models import (
     Value,
 )
 from django.db.models.functions import Coalesce
+from django.http import Http404
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -22,14 +29,17 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http.pagination import CursorPagination, Position
 from konstruct.api.resources.people import erasures
+from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.browse.lists import last_of_threads, of_conversation
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations import items, transcript
-from memory.models import Conversation, Message, Role
+from memory.models import Conversation, ConversationItem, Message, Role
 from memory.models.recall import is_indexed
 from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 
 MAX_PREVIEW_CHARACTERS = 200
 # So many rows of titles and metadata are found first. Of more, the newest messages are compared.
@@ -158,7 +168,7 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
 
     def filter_queryset(self, queryset: "QuerySet[Message]") -> "QuerySet[Message]":
         """Return the last message of each conversation, with the counts of the conversation."""
-        user_id = self.form.cleaned_data["user_id"] or self.caller.user_id
+        user_id = self.data.get("user_id", self.caller.user_id)
         last: QuerySet[Message] = Message.objects.last_of_threads()
         if user_id is not None:
             agent_ids = list(self.caller.agents().values_list("pk", flat=True))
@@ -278,3 +288,192 @@ def _found(
         return rows.filter(**conditions)
     same = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
     return rows.filter(Exists(Conversation.objects.filter(**same, pk__in=ids)))
+
+
+MAX_ADDED = 1_000
+# Of JSON in a page: an item may be as large as a request.
+MAX_BYTES = 4_000_000
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class ItemField(serializers.DictField):
+    """Any JSON object, which is stored unchanged."""
+
+
+@extend_schema_field({"type": "string"})
+class SpokenField(serializers.Field):
+    """Text of any kind: the transcript checks whether it can be remembered."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse a value that is no text."""
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Give text.")
+        return data
+
+
+class SpokenSerializer(bodies.StrictSerializer):
+    """A message for the transcript."""
+
+    role = serializers.ChoiceField(choices=Role.choices)
+    content = SpokenField()
+
+
+class NewItemSerializer(bodies.StrictSerializer):
+    """An item, and its text for the transcript."""
+
+    item = ItemField(help_text="Any JSON object. It is returned unchanged.")
+    said = SpokenSerializer(
+        required=False,
+        help_text="The message of the item for the transcript. Without it, recall cannot find the "
+        "item. A text that does not fit into the transcript, such as one that is too long, is not "
+        "added.",
+    )
+
+
+class NewItemsSerializer(bodies.ConversationName):
+    """Items that are added to a conversation, in their order."""
+
+    items = bodies.BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
+
+
+class ItemFilter(filters.MemoryOwnerFilter):
+    """Filters of a conversation's items."""
+
+    thread_id = filters.Filter(bodies.ChannelIdField, "The conversation.", required=True)
+
+
+class ItemSerializer(serializers.ModelSerializer):
+    """An item, as it was added."""
+
+    item = serializers.SerializerMethodField()
+    message_id = serializers.UUIDField(
+        allow_null=True, help_text="Its message in the transcript. Null: it has none."
+    )
+
+    @extend_schema_field({"type": "object", "additionalProperties": True})
+    def get_item(self, row: ConversationItem) -> Any:
+        """The stored text."""
+        return json.loads(row.item)
+
+    class Meta:
+        model = ConversationItem
+        fields = ["id", "item", "message_id", "created_at"]
+
+
+class ItemPagination(CursorPagination):
+    """Pages that hold at most MAX_BYTES, and one item at least."""
+
+    max_page_size = 50
+
+    def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
+        """Return one row more than fits into the page."""
+        size = Func("item", function="octet_length", output_field=IntegerField())
+        sizes = super().rows_after(queryset.values_list(size), position, backwards=backwards)
+        together = accumulate(size for (size,) in sizes)
+        fitting = sum(1 for _ in takewhile(lambda so_far: so_far <= MAX_BYTES, together))
+        self.page_size = max(1, min(self.page_size, fitting))
+        return super().rows_after(queryset, position, backwards=backwards)
+
+
+class ItemViewSet(views.ApiViewSet):
+    """The items of a conversation."""
+
+    queryset = ConversationItem.objects.all()
+    serializer_class = ItemSerializer
+    pagination_class = ItemPagination
+    ordering = ("-created_at", "-number")
+    ordering_fields = ("created_at",)
+    subject = "conversation item"
+    lookup_url_kwarg = "item_id"
+    # A key that may add may remove: messages stay in the transcript.
+    allows_bound_keys = True
+
+    @views.operation(Action.VIEW, filters=ItemFilter)
+    def list(self, request: Request) -> Response:
+        """List the items of a conversation.
+
+        Returns the items that a framework has stored, newest first. A page has at most 4,000,000
+        bytes of JSON, unless a single item is larger.
+        """
+        return self.page(self.filter_queryset(self.get_queryset()))
+
+    @views.operation(
+        Action.CREATE,
+        "conversation items",
+        permission="memory.add_message",
+        body=NewItemsSerializer,
+        id="add_conversation_items",
+        returns={204: None},
+        errors=(402, 409, 422),
+        headers=[schema.IDEMPOTENCY_KEY],
+    )
+    def create(self, request: Request) -> Response:
+        """Add items to a conversation.
+
+        Items belong to the framework that adds them, and get no reply. Items with the field `said`
+        are also written into the transcript, like imported messages.
+        """
+        fields = self.fields
+        agent_id = self.caller.agent(fields["agent"]).id
+        user_id, thread_id = self.caller.user(fields["user_id"]), fields["thread_id"]
+        added = fields["items"]
+
+        def add() -> UUID:
+            require_storage()
+            lines = [dict(item["said"]) for item in added if "said" in item]
+            defaults = {"agent": str(agent_id), "user_id": user_id, "thread_id": thread_id}
+            results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
+            ids = iter([result.message.pk if result.message else None for result in results])
+            rows = [(item["item"], next(ids) if "said" in item else None) for item in added]
+            items.add_items(agent_id, user_id, thread_id, rows)
+            return uuid4()
+
+        self.idempotency.once(add)
+        self.log(items=len(added))
+        return Response(status=204)
+
+    @views.operation(
+        Action.DELETE,
+        "conversation items",
+        permission="memory.delete_message",
+        query=bodies.ConversationName,
+    )
+    def clear_conversation_items(self, request: Request) -> Response:
+        """Remove all items of a conversation.
+
+        Removes the items immediately and permanently. Their texts stay in the transcript until the
+        conversation is erased.
+        """
+        items = self.get_queryset().filter(
+            agent_id=self.caller.agent(self.query["agent"]).id,
+            user_id=self.caller.user(self.query["user_id"]),
+            thread_id=self.query["thread_id"],
+        )
+        removed, _ = items.delete()
+        self.log(items=removed)
+        return Response(status=204)
+
+    @views.operation(
+        Action.DELETE,
+        permission="memory.delete_message",
+        id="remove_conversation_item",
+        errors=(409,),
+        headers=[schema.IDEMPOTENCY_KEY],
+    )
+    def destroy(self, request: Request, item_id: UUID) -> Response:
+        """Remove an item.
+
+        Removes the item immediately. Its text stays in the transcript. If two requests remove the
+        same item, one of them gets a 404.
+        """
+
+        def remove() -> UUID:
+            item = self.get_queryset().filter(pk=item_id).first()
+            if item is None or not item.delete()[0]:
+                raise Http404
+            item.pk = item_id  # Django sets it to None
+            self.log(item)
+            return item_id
+
+        self.idempotency.once(remove)
+        return Response(status=204)

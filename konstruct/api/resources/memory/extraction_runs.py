@@ -158,8 +158,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         Records the facts like a run of the worker: facts that need a review are proposed. A run
         that is not a preview is a 409 `wrong-state`.
         """
-        before = row_state(runs.get_run(run_id))
-        return self.changed(runs.apply(run_id), before, decision="apply")
+        return self.change(self.get_object(), lambda run: runs.apply(run.pk), decision="apply")
 
     @action(detail=True, methods=["post"], url_path="roll-back")
     @views.operation(Action.DECIDE, errors=(409,))
@@ -171,7 +170,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         confirmed. `result.rolled_back` has the counts. A run that was not applied is a 409
         `wrong-state`.
         """
-        before = row_state(runs.get_run(run_id))
+        before = row_state(self.get_object())
         runs.roll_back(run_id, author=self.caller.author)
         return self.changed(runs.get_run(run_id), before, decision="roll_back")
 

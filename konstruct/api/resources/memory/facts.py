@@ -7,8 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter
+from django.http import Http404, HttpResponseBase
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -67,12 +66,7 @@ MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
 MAX_VALUE_CHARACTERS = 1000
-EXTERNAL_ID: Final = OpenApiParameter(
-    "external_id",
-    str,
-    OpenApiParameter.PATH,
-    description="Your id of the fact, percent-encoded; slashes need no encoding.",
-)
+EXTERNAL_ID: Final = schema.id_in_path("external_id", "Your id of the fact")
 SLOT_FIELDS: Final = ("slot", "subject", "value", "is_multi_valued")
 
 
@@ -168,13 +162,7 @@ class NewFactsSerializer(bodies.StrictSerializer):
     )
 
 
-class ReasonSerializer(bodies.StrictSerializer):
-    """The reason of a change, for the fact's events."""
-
-    reason = bodies.OptionalTextField(help_text="The reason, for the fact's events.")
-
-
-class FactChangeSerializer(FactFields, ReasonSerializer):
+class FactChangeSerializer(FactFields, bodies.ReasonSerializer):
     """The fields of a fact to change. The former values are kept as a version."""
 
     min_fields = 1
@@ -190,23 +178,12 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         "future. Default: now.",
     )
 
-    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a reason without a change."""
-        if fields.keys() == {"reason"}:
-            raise ValidationError("Give a field to change, in addition to the reason.")
-        return fields
-
 
 class BatchChangeSerializer(FactChangeSerializer):
     """A fact of a batch, and its changes."""
 
     min_fields = 2
     memory_id = serializers.UUIDField(help_text="The fact.")
-
-    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a reason without a change."""
-        super().validate({name: fields[name] for name in fields if name != "memory_id"})
-        return fields
 
 
 class FactChangesSerializer(bodies.StrictSerializer):
@@ -270,7 +247,7 @@ class FactFilter(FilterSet):
 
     def filter_queryset(self, queryset: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
         """Return the facts that match all filters: a moment and a state refuse each other."""
-        given = {name: value for name, value in self.form.cleaned_data.items() if value is not None}
+        given = self.data
         state = given.get("state", FactState.ACTIVE)
         if "at" in given and state != FactState.ACTIVE:
             raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
@@ -425,7 +402,7 @@ decision: Final = partial(
     views.operation,
     Action.DECIDE,
     permission="memory.review_memoryentry",
-    body=ReasonSerializer,
+    body=bodies.ReasonSerializer,
     errors=(409,),
     headers=[schema.IF_MATCH, schema.ETAG],
 )
@@ -514,15 +491,12 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         with transaction.atomic():
             with admit_memories(len(entries)):
                 stored = FACTS.remember_all(entries, author=self.caller.author)
-            ids = {stored_fact.memory_id for stored_fact in stored}
-            rows = tenant_facts().entries().defer("embedding").filter(memory_id__in=ids)
-            by_id = {fact.memory_id: fact for fact in rows}
+            ids = [stored_fact.memory_id for stored_fact in stored]
+            rows = tenant_facts().entries().defer("embedding").in_bulk(ids)
             new = [stored_fact.memory_id for stored_fact in stored if stored_fact.created]
             self.log(facts=new)
             self.write_log_entry()
-        results = _stored_documents(
-            self, [by_id[stored_fact.memory_id] for stored_fact in stored], stored
-        )
+        results = _stored_documents(self, [rows[memory_id] for memory_id in ids], stored)
         return Response({"created": len(new), "results": results})
 
     @create_facts.mapping.patch
@@ -546,8 +520,8 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         with transaction.atomic():
             self._lock_batch(changes, "facts.{}.memory_id")
             with admit_memories(len(changes)):
-                facts = [
-                    FACTS.update(
+                facts = {
+                    memory_id: FACTS.update(
                         memory_id,
                         context.required_tenant_id(),
                         embedding=vectors.get(fields.get("content")),
@@ -555,11 +529,10 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
                         **fields,
                     )
                     for memory_id, fields in sorted(changes.items())
-                ]
+                }
             self.log(facts=sorted(changes))
             self.write_log_entry()
-        by_id = {fact.memory_id: fact for fact in facts}
-        documents = self.documents([by_id[memory_id] for memory_id in changes], FactSerializer)
+        documents = self.documents([facts[memory_id] for memory_id in changes], FactSerializer)
         return Response({"results": documents})
 
     @action(detail=False, methods=["post"], url_path="batch/delete")
@@ -622,9 +595,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         _, fact = self._of_external_id(external_id)
         if fact is None:
             raise Http404
-        FACTS.delete(fact.memory_id, context.required_tenant_id())
-        self.log(fact, before=row_state(fact))
-        return Response(status=204)
+        return self.delete_row(fact, _delete)
 
     @action(detail=False, methods=["post"], url_path="search")
     @views.operation(
@@ -657,7 +628,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         query=AtSerializer,
         headers=[schema.ETAG],
     )
-    def retrieve(self, request: Request, memory_id: UUID) -> Response:
+    def retrieve(self, request: Request, memory_id: UUID) -> HttpResponseBase:
         """Get a fact.
 
         Returns the fact with its evidence, now or `at` a given time. An active fact that is no
@@ -688,7 +659,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         values are kept as a version. A new text or value is valid from now, or from `valid_from`;
         other changes keep the fact's validity. To end a fact, set `valid_to` or `expires_at`.
         """
-        before = row_state(self._lock())
+        before = row_state(self.locked())
         with admit_memories(1):
             fact = FACTS.update(
                 memory_id, context.required_tenant_id(), author=self.caller.author, **self.fields
@@ -701,10 +672,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
 
         Deletes the fact and all its versions permanently.
         """
-        existing = self._lock()
-        FACTS.delete(memory_id, context.required_tenant_id())
-        self.log(existing, before=row_state(existing))
-        return Response(status=204)
+        return self.delete_row(self.locked(), _delete)
 
     @action(detail=True, methods=["post"], url_path="confirm")
     @decision()
@@ -827,7 +795,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
             raise Refusal(Problem.of_status(404, detail, errors=tuple(unknown)))
         return found
 
-    def _lock(self) -> MemoryEntry:
+    def locked(self) -> MemoryEntry:
         """Return the fact in the address, locked. Raises ChangedSince for another If-Match."""
         fact = lock_fact(self.caller, self.kwargs["memory_id"])
         if "If-Match" in self.request.headers:
@@ -836,9 +804,13 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
 
     def _decide(self, decision: str, change: Callable[..., MemoryEntry]) -> Response:
         """Change the state of a fact by a function; answer with the fact."""
-        before = row_state(self._lock())
-        fact = change(self.kwargs["memory_id"], author=self.caller.author, **self.fields)
-        return self.changed(fact, before, with_etag=True, decision=decision)
+        options = {"author": self.caller.author, **self.fields}
+        return self.change(
+            self.locked(),
+            lambda fact: change(fact.memory_id, **options),
+            with_etag=True,
+            decision=decision,
+        )
 
     def _visible(self, memory_id: UUID) -> MemoryEntry:
         """Return the fact in its current form, in any state; raise Http404 without it."""
@@ -847,6 +819,10 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
             raise Http404
         self.log(fact)
         return fact
+
+
+def _delete(fact: MemoryEntry) -> None:
+    FACTS.delete(fact.memory_id, context.required_tenant_id())
 
 
 def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:

@@ -1,29 +1,29 @@
-"""Escalations: conversations in which a person or another agent answers instead of the agent."""
+"""What waits for people: escalations of conversations, and tool calls that need a consent."""
 
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters, schema, views
-from konstruct.api.http.idempotency import Idempotency
-from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.api.http import bodies, filters, operations, schema, views
+from konstruct.orchestrator import exceptions, models, tool_calls
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.models.tool_calls import ToolCallState
 from memory.models import Message
-from tenants.audit.changes import row_state
+from tenants import transaction
 from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 
 
-class NewEscalationSerializer(bodies.StrictSerializer):
+class NewEscalationSerializer(bodies.ConversationName):
     """The thread that a person or another agent takes over."""
 
-    agent = bodies.ChannelIdField(help_text="Agent (name or id) that gets the thread's messages.")
-    user_id = bodies.ChannelIdField(help_text="The user.")
     thread_id = bodies.ChannelIdField(help_text="The conversation, with a message of the user.")
     reason = bodies.TextField(max_length=2000, help_text="The reason, for the record.")
     to_agent = bodies.ChannelIdField(
@@ -84,7 +84,7 @@ class AssignmentSerializer(bodies.StrictSerializer):
 class StateField(serializers.ChoiceField):
     """Whether an escalation is open."""
 
-    def get_attribute(self, instance: Escalation) -> str:
+    def get_attribute(self, instance: models.Escalation) -> str:
         """Return the word for the state."""
         return "open" if instance.resolved_at is None else "resolved"
 
@@ -103,15 +103,15 @@ class EscalationSerializer(serializers.ModelSerializer):
         help_text="The name of the agent that answers instead; empty if a person answers.",
     )
     outcome = serializers.ChoiceField(
-        choices=Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
+        choices=models.Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
     )
     opened_by = serializers.ChoiceField(
-        choices=Escalation.OpenedBy.choices,
+        choices=models.Escalation.OpenedBy.choices,
         help_text="The cause of the escalation.",
     )
 
     class Meta:
-        model = Escalation
+        model = models.Escalation
         fields = [
             *("id", "url", "state", "agent", "agent_id", "user_id", "thread_id", "channel"),
             *("message_id", "to_agent", "to_agent_id", "from_agent_id"),
@@ -139,7 +139,7 @@ class EscalationFilter(filters.ThreadFilter):
 class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
     """Threads in which a person or another agent answers, newest first."""
 
-    queryset = Escalation.objects.all()
+    queryset = models.Escalation.objects.all()
     serializer_class = EscalationSerializer
     filterset_class = EscalationFilter
     ordering = ("-opened_at", "-id")
@@ -172,7 +172,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
             fields["thread_id"],
         )
         opening = {
-            "opened_by": Escalation.OpenedBy.PROGRAM,
+            "opened_by": models.Escalation.OpenedBy.PROGRAM,
             "name": self.caller.name,
             "reason": fields["reason"],
         }
@@ -190,11 +190,8 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
 
         Assigns the escalation. Other members may still answer and resolve it.
         """
-        escalation = self.get_object()
-        before = row_state(escalation)
-        return self.changed(
-            escalations.assign(escalation.pk, to=self.fields["assigned_to"]), before
-        )
+        to = self.fields["assigned_to"]
+        return self.change(self.get_object(), lambda row: escalations.assign(row.pk, to=to))
 
     @action(detail=True, methods=["post"], url_path="answer")
     @views.operation(
@@ -216,7 +213,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
         if self.caller.user_id:
             raise PermissionDenied("A key that is bound to a user cannot answer as a person.")
         escalation = self.get_object()
-        sent, content = Idempotency(request, escalation.pk), self.fields["content"]
+        sent, content = operations.Idempotency(request, escalation.pk), self.fields["content"]
         is_new = []
 
         def log(turn: Message) -> None:
@@ -231,7 +228,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
             on_change=log,
         )
         if turn.content != content:
-            raise IdempotencyKeyReused(
+            raise exceptions.IdempotencyKeyReused(
                 f"You have sent Idempotency-Key {sent.sent!r} with another answer. Send a new key."
             )
         document = self.document(turn, AnswerMessageSerializer)
@@ -244,8 +241,88 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
 
         The conversation's own agent answers again.
         """
-        escalation = self.get_object()
-        before = row_state(escalation)
-        return self.changed(
-            escalations.resolve(escalation.pk, by=self.caller.name, **self.fields), before
-        )
+        options = {"by": self.caller.name, **self.fields}
+        return self.change(self.get_object(), lambda row: escalations.resolve(row.pk, **options))
+
+
+class DecisionSerializer(bodies.StrictSerializer):
+    """The user's decision."""
+
+    approve = bodies.StrictBooleanField(help_text="true executes the call, false denies it.")
+
+
+class ToolCallSerializer(serializers.ModelSerializer):
+    """A tool call that an agent requested while it answered a message."""
+
+    url = views.UrlField("tool-call-detail")
+    agent = views.AgentNameField(help_text="The agent's name.")
+    message_id = serializers.UUIDField(help_text="The message that the agent answers.")
+    arguments = serializers.JSONField(help_text="The arguments of the call.")
+    state = serializers.ChoiceField(choices=ToolCallState.choices, help_text="State of the call.")
+
+    class Meta:
+        model = models.ToolCall
+        fields = [
+            *("id", "url", "state", "agent", "agent_id", "user_id", "thread_id", "message_id"),
+            *("asked_by_id", "content", "name", "arguments", "question"),
+            *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
+        ]
+
+
+class ToolCallFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
+    """Filters of the list."""
+
+    message_id = filters.Filter(serializers.UUIDField, "Only tool calls of this message.")
+    state = filters.ChoiceFilter("Only calls in this state.", ToolCallState.choices)
+
+
+class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
+    """The tool calls of agents.
+
+    `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
+    """
+
+    queryset = models.ToolCall.objects.all()
+    serializer_class = ToolCallSerializer
+    filterset_class = ToolCallFilter
+    ordering_fields = ("created_at",)
+    subject = "tool call"
+    lookup_url_kwarg = "call_id"
+    allows_bound_keys = True
+
+    @action(detail=True, methods=["post"], url_path="decision")
+    @views.operation(
+        Action.DECIDE,
+        body=DecisionSerializer,
+        own_transaction=True,
+        errors=(409,),
+    )
+    def decide_tool_call(self, request: Request, call_id: UUID) -> Response:
+        """Approve or deny a tool call.
+
+        Send the user's answer to the call's `question`. A worker executes an approved call once,
+        and answers the message. Repeating the same decision changes nothing.
+        """
+        approve, late = self.fields["approve"], None
+        bound_to: dict[str, Any] = {
+            "agent_id": self.caller.agent_id,
+            "user_id": self.caller.user_id,
+        }
+        visible = {name: value for name, value in bound_to.items() if value is not None}
+        with transaction.atomic():
+            try:
+                decided = tool_calls.decide(
+                    required_tenant_id(),
+                    call_id,
+                    approve,
+                    by=f"{self.caller.name}, by the API",
+                    visible=Q(**visible),
+                )
+            except exceptions.AlreadyDecided as error:
+                late = error  # commits that the call has expired
+            else:
+                self.log(decided, approve=approve, state=decided.state)
+                self.write_log_entry()
+        if late is not None:
+            raise late
+        return Response(self.document(decided))

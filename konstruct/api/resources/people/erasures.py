@@ -1,5 +1,6 @@
 """Requests of erasure, and their receipts."""
 
+import copy
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,6 @@ from rest_framework import exceptions, mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http import bodies, filters, operations, problems, schema, views
@@ -93,14 +93,18 @@ class ErasureProgressSerializer(serializers.Serializer):
     """The progress of an erasure."""
 
     step = serializers.CharField(help_text="The current step.")
-    messages_removed = serializers.IntegerField(help_text="Number of messages removed.")
-    messages = serializers.IntegerField(help_text="Number of messages found so far.")
+    messages_removed = serializers.IntegerField(
+        source="messages.removed", help_text="Number of messages removed."
+    )
+    messages = serializers.IntegerField(
+        source="messages.of", help_text="Number of messages found so far."
+    )
 
 
 class ErasureSerializer(serializers.Serializer):
     """An erasure request and, once done, its receipt."""
 
-    url = serializers.URLField()
+    url = views.UrlField("erasure-detail")
     id = serializers.UUIDField()
     user_id = serializers.CharField(help_text="The user; once done, a keyed digest: `erased:…`.")
     user_ids = bodies.TextsField(
@@ -129,7 +133,9 @@ class ErasureSerializer(serializers.Serializer):
         "later.",
     )
     progress = ErasureProgressSerializer(allow_null=True, help_text="While it is running.")
-    problem = serializers.CharField(help_text="Why it has not finished yet, or empty.")
+    problem = serializers.CharField(
+        source="last_error", help_text="Why it has not finished yet, or empty."
+    )
     done_at = serializers.DateTimeField(allow_null=True)
     receipt = serializers.JSONField(
         allow_null=True,
@@ -141,29 +147,16 @@ class ErasureSerializer(serializers.Serializer):
 
     def to_representation(self, erasure: ErasureRequest | MessageErasure) -> Any:
         """Return the request with its state, its progress and all ids of the person."""
-        user_ids, started, progress = [erasure.user_id], erasure.receipt, None
+        shown: Any = copy.copy(erasure)
+        started, shown.progress, shown.all_replies = erasure.receipt, None, False
+        shown.user_ids = [erasure.user_id]
         if isinstance(erasure, ErasureRequest):
-            started = erasure.progress
-            if started and "messages" in started:
-                messages = started["messages"]
-                progress = {"messages_removed": messages["removed"], "messages": messages["of"]}
-                progress["step"] = started["step"]
+            started, shown.all_replies = erasure.progress, erasure.all_replies
+            shown.progress = started if started and "messages" in started else None
             if erasure.user_ids or not erasure.done_at:
-                user_ids = erasure.user_ids or channel_identities.linked_ids(erasure.user_id)
-        document = {
-            "url": reverse("erasure-detail", args=[erasure.pk], request=self.context["request"]),
-            "user_ids": user_ids,
-            "state": "done" if erasure.done_at else "running" if started else "requested",
-            "progress": progress,
-            "problem": erasure.last_error,
-            "all_replies": getattr(erasure, "all_replies", False),
-        }
-        stored = {
-            name: getattr(erasure, name, None)
-            for name in map(str, self.fields)
-            if name not in document
-        }
-        return super().to_representation({**stored, **document})
+                shown.user_ids = erasure.user_ids or channel_identities.linked_ids(erasure.user_id)
+        shown.state = "done" if erasure.done_at else "running" if started else "requested"
+        return super().to_representation(shown)
 
 
 class ErasureFilter(filters.FilterSet):

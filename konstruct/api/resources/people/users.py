@@ -1,4 +1,4 @@
-"""End users, with counts of their messages and facts, and the timeline of each."""
+"""End users, the timeline and the data of each, and the ids of channels that belong to them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -10,15 +10,14 @@ from uuid import UUID
 from django.core.validators import RegexValidator
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiParameter
-from rest_framework import serializers
+from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth import keys, permissions
-from konstruct.api.http import bodies, views
+from konstruct.api.http import bodies, filters, schema, views
 from konstruct.api.http.pagination import CursorPagination, Position
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator import models, usage
@@ -27,6 +26,7 @@ from memory import arguments, conf, exceptions
 from memory.browse.lists import people, with_text
 from memory.conversations.transcript import metadata_argument
 from tenants.admin.exports import streamed
+from tenants.audit.changes import NO_STATE, row_state
 from tenants.audit.models import Action
 from tenants.audit.people import Person, lock_person
 
@@ -35,22 +35,7 @@ LANGUAGE: Final = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*\Z"
 CHANGE_USER: Final = "orchestrator.change_channelidentity"
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
 TENANT_KINDS: Final = frozenset({timeline.EntryKind.ACCOUNT, timeline.EntryKind.ACCESS})
-USER_ID = OpenApiParameter(
-    "user_id",
-    str,
-    OpenApiParameter.PATH,
-    description="The user, percent-encoded; slashes need no encoding.",
-)
-
-
-class AgentsOfUserSerializer(serializers.ListSerializer):
-    """The agents of a user, by name."""
-
-    def to_representation(self, data: Any) -> Any:
-        """Return the agents with their names."""
-        names = self.root.context["agent_names"]
-        agents = [{**agent, "name": names.get(UUID(agent["id"]), "")} for agent in data]
-        return super().to_representation(sorted(agents, key=itemgetter("name")))
+USER_ID: Final = schema.id_in_path("user_id", "The user")
 
 
 class AgentOfUserSerializer(serializers.Serializer):
@@ -59,9 +44,6 @@ class AgentOfUserSerializer(serializers.Serializer):
     id = serializers.UUIDField()
     name = serializers.CharField()
     messages = serializers.IntegerField(help_text="Messages of user and agent.")
-
-    class Meta:
-        list_serializer_class = AgentsOfUserSerializer
 
 
 class UserSerializer(serializers.Serializer):
@@ -235,8 +217,11 @@ class UserViewSet(views.ApiViewSet):
             users = users.filter(with_text(text, also_ids=accounts, agent_id=agent_id))
         page: Any = self.paginate_queryset(users) or ()
         names = views.agent_names(UUID(agent["id"]) for user in page for agent in user.agents)
-        context = {"agent_names": names}
-        return self.get_paginated_response(UserSerializer(page, many=True, context=context).data)
+        for user in page:
+            for agent in user.agents:
+                agent["name"] = names.get(UUID(agent["id"]), "")
+            user.agents.sort(key=itemgetter("name"))
+        return self.get_paginated_response(self.documents(page, UserSerializer))
 
     @action(
         detail=True,
@@ -378,3 +363,101 @@ class UserViewSet(views.ApiViewSet):
         if kind not in allowed:
             raise PermissionDenied(f"Events of the kind {kind!r} are not for this key or person.")
         return [timeline.EntryKind(kind)]
+
+
+class NewIdentitySerializer(bodies.StrictSerializer):
+    """The id of a sender in a channel."""
+
+    channel = bodies.ChannelIdField(help_text="slack …")
+    workspace = bodies.ChannelIdField(
+        required=False, help_text="The workspace, if the channel has any."
+    )
+    native_id = bodies.ChannelIdField(help_text="The sender's id in the channel.")
+    name = bodies.OptionalTextField(
+        max_length=255, help_text="The sender's display name in the channel."
+    )
+
+
+class LinkSerializer(bodies.StrictSerializer):
+    """The user of an identity."""
+
+    user_id = bodies.ChannelIdField(help_text="The new user of the identity.")
+
+
+class IdentitySerializer(serializers.ModelSerializer):
+    """The id of a sender in a channel, and the user that its messages belong to."""
+
+    url = views.UrlField("identity-detail")
+
+    class Meta:
+        model = models.ChannelIdentity
+        fields = [
+            *("id", "url", "channel", "workspace", "native_id", "name", "own_id", "user_id"),
+            *("created_at", "linked_at", "linked_by"),
+        ]
+
+
+class IdentityFilter(filters.FilterSet):
+    """Filters of the list."""
+
+    channel = filters.Filter(bodies.ChannelIdField, "Only of this channel.")
+    workspace = filters.Filter(bodies.ChannelIdField, "Only of this workspace.")
+    native_id = filters.Filter(bodies.ChannelIdField, "Only this id of a channel.")
+    user_id = filters.Filter(bodies.ChannelIdField, "Only identities that belong to this user.")
+
+
+class IdentityViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):
+    """Identities of the tenant, newest first."""
+
+    queryset = models.ChannelIdentity.objects.all()
+    serializer_class = IdentitySerializer
+    filterset_class = IdentityFilter
+    ordering_fields = ("created_at",)
+    subject, subjects = "identity", "identities"
+
+    @views.operation(
+        Action.CREATE,
+        body=NewIdentitySerializer,
+        id="name_identity",
+        returns={200: IdentitySerializer},
+        errors=(402, 409),
+        headers=[schema.LOCATION],
+    )
+    def create(self, request: Request) -> Response:
+        """Create or rename an identity.
+
+        A channel creates an identity with the first message of a sender. A new identity is a
+        separate user; link it to assign it to an existing user.
+        """
+        fields = {"workspace": "", **self.fields}
+        account = {name: fields[name] for name in ("channel", "workspace", "native_id")}
+        before = row_state(models.ChannelIdentity.objects.filter(**account).first())
+        if before is NO_STATE:
+            usage.require_storage()
+        identity = channel_identities.identity_of(**fields)
+        is_changed = before not in (NO_STATE, row_state(identity))
+        if is_changed:
+            self.log(action=Action.EDIT, before=before)
+        return self.created(identity, is_new=before is NO_STATE or is_changed, status=200)
+
+    @action(detail=True, methods=["put"], url_path="link")
+    @views.operation(Action.LINK, body=LinkSerializer, errors=(409,))
+    def link_identity(self, request: Request, identity_id: UUID) -> Response:
+        """Link an identity to a user.
+
+        New messages of the identity belong to this user. A background process moves its earlier
+        messages within a minute or two.
+        """
+        user_id, by = self.fields["user_id"], f"{self.caller.name}, by the API"
+        return self.change(
+            self.get_object(), lambda row: channel_identities.link(row, user_id, by=by)
+        )
+
+    @link_identity.mapping.delete
+    @views.operation(Action.LINK, "identity, away from its user", errors=(409,))
+    def unlink_identity(self, request: Request, identity_id: UUID) -> Response:
+        """Unlink an identity from its user.
+
+        The identity becomes a separate user. Messages that were moved stay with the former user.
+        """
+        return self.change(self.get_object(), channel_identities.unlink)

@@ -176,7 +176,7 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
         ("remember", {"content": "Maria lies."}, "user_id: Name the user"),
         ("remember", {"user_id": "maria"}, "content: This field is required."),
         ("remember", {"content": " ", "user_id": "maria"}, "content: This is blank"),
-        ("remember", {"content": "a", "user_id": "\ud800"}, "user_id: Give Unicode text"),
+        ("remember", {"content": "a", "user_id": "\ud800"}, "user_id: Surrogate characters"),
         ("remember", {"content": "a", "user_id": "m", "\ud800": 1}, "Unknown field."),
         ("search", {"query": "q", "user_id": "m", "limit": 1000}, "limit: "),
         ("search", {"query": "q", "user_id": "m", "agent": "nobody"}, "nobody"),

@@ -54,12 +54,12 @@ def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: st
 
 
 def test_filters_at_the_limits_are_parsed() -> None:
-    assert filters.single_value(filters.parse(nested(8)), "user_id") == "alex"
-    assert len([*filters.conditions(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
+    assert filters.parse(nested(8)).values == {"user_id": "alex"}
+    assert filters.parse({"AND": [{"user_id": "a"}] * 32}).conditions == 32
 
 
-def test_the_single_value_of_a_field() -> None:
+def test_the_entities_of_every_match() -> None:
     one = filters.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
-    assert filters.single_value(one, "user_id") == "a"
+    assert one.values == {"user_id": "a"}
     either = filters.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})
-    assert filters.single_value(either, "user_id") is None
+    assert either.values == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.openai.conversation import ASSISTANT_BEGINS, MAX_CHARACTERS_PER_TOKEN
+from konstruct.interfaces.openai.completions import ASSISTANT_BEGINS, MAX_CHARACTERS_PER_TOKEN
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.models import AnswerOptions

@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.interfaces.errors import openai_document
-from konstruct.interfaces.openai.completions import MAX_NAMED, report_of
-from konstruct.interfaces.openai.conversation import fit_history
+from konstruct.interfaces.openai.completions import MAX_NAMED, fit_history, report_of
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
 from konstruct.orchestrator.models import Agent
 

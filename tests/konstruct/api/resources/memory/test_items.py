@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connections
 
-from konstruct.api.resources.memory import items
+from konstruct.api.resources.memory import conversations
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -67,7 +67,7 @@ def test_any_json_is_returned_equal_and_in_order(program_a: Program) -> None:
 def test_page_has_at_most_its_bytes_and_at_least_one_item(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "MAX_BYTES", 1_000)
+    monkeypatch.setattr(conversations, "MAX_BYTES", 1_000)
     sizes = (300, 2_000, 400, 400, 10, 10, 10)
     add(program_a, *({"item": {"text": "x" * size}} for size in sizes))
     address = f"{ITEMS}?{urlencode({**place(program_a), 'limit': '3'})}"
