@@ -17,6 +17,7 @@ from uuid import UUID
 from zoneinfo import available_timezones
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
@@ -107,6 +108,16 @@ def name_argument(name: str, value: str) -> str:
     if found := invisible_character(text_argument(name, value)):
         raise InvalidArgument(f"{name}={value[:80]!a} holds {found}; remove it")
     return value
+
+
+def utc_argument(name: str, value: object) -> datetime:
+    """Return the time in UTC; the datetime must have a time zone."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgument(f"{name}={value!r} lies outside the years 1 to 9999 in UTC") from None
 
 
 def time_argument(name: str, value: datetime) -> datetime:
@@ -214,15 +225,26 @@ def count_argument(name: str, value: int, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def number_argument(name: str, value: float, *, minimum: float, maximum: float) -> float:
+    """Return the number, which must be from `minimum` to `maximum`."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not minimum <= float(value) <= maximum:
+        raise InvalidArgument(f"{name}={value!r} is not a number from {minimum} to {maximum}")
+    return float(value)
+
+
 def similarity_argument(name: str, value: float) -> float:
     """Return the cosine similarity, which must be from -1 to 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
-        raise InvalidArgument(f"{name}={value!r} is not a number from -1 to 1")
-    return float(value)
+    return number_argument(name, value, minimum=-1, maximum=1)
 
 
 def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
     """Return the vector as a list: 384 finite numbers, not all zero."""
+    return list(vector_array(name, value, EMBEDDING_DIMENSIONS).tolist())
+
+
+def vector_array(name: str, value: ArrayLike, dimensions: int) -> np.ndarray[Any, Any]:
+    """Return the vector as an array in single precision: finite numbers, not all zero."""
     try:
         vector = np.asarray(value)
     except ValueError:
@@ -231,18 +253,19 @@ def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) ->
         raise InvalidArgument(
             f"{name} is not a flat list of numbers: shape {vector.shape}, {vector.dtype}"
         )
-    if vector.size != EMBEDDING_DIMENSIONS:
-        raise InvalidArgument(f"{name} has {vector.size} dimensions, not {EMBEDDING_DIMENSIONS}")
+    if vector.size != dimensions:
+        raise InvalidArgument(f"{name} has {vector.size} dimensions, not {dimensions}")
     with np.errstate(all="ignore"):
         single = vector.astype(np.float32)
-        # Postgres sums in single precision: values that overflow or vanish there have no direction.
+        # Postgres and sqlite-vec sum in single precision: values that overflow or vanish there have
+        # no direction.
         length = float(np.dot(single, single))
     if not np.isfinite(single).all():
         position = int(np.flatnonzero(~np.isfinite(single))[0])
         raise InvalidArgument(f"{name}[{position}]={vector[position]} is not a finite number")
     if length == 0 or not math.isfinite(length):
         raise InvalidArgument(f"{name} has no direction: its squared length is {length}")
-    return list(single.tolist())
+    return single
 
 
 def require_configured_database(url: str | None) -> None:

@@ -6,16 +6,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memory.arguments import (
-    content_argument,
-    count_argument,
-    id_argument,
-    new_id_argument,
-    role_argument,
-    similarity_argument,
-    uuid_argument,
-    vector_argument,
-)
+from memory import arguments
 from memory.conf import DISTANCE_TOLERANCE, STORED_CHANNEL, THRESHOLD, TOP_K
 from memory.embedding.embedder import model_version
 from memory.embedding.vectors import nearest
@@ -57,10 +48,13 @@ def retrieve_relevant(
         InvalidArgument: a value is invalid; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
-    agent, user = uuid_argument("agent_id", agent_id), id_argument("user_id", user_id)
-    vector = vector_argument("query_embedding", query_embedding)
-    count_argument("top_k", top_k)
-    least = similarity_argument("threshold", threshold) - DISTANCE_TOLERANCE
+    agent, user = (
+        arguments.uuid_argument("agent_id", agent_id),
+        arguments.id_argument("user_id", user_id),
+    )
+    vector = arguments.vector_argument("query_embedding", query_embedding)
+    arguments.count_argument("top_k", top_k)
+    least = arguments.similarity_argument("threshold", threshold) - DISTANCE_TOLERANCE
     with known_tenant(tenant_id) as tenant:
         # A row without a model belongs to the current one. The condition on the tenant repeats
         # those of schema and policy: each is sufficient.
@@ -102,17 +96,17 @@ def store_embedding(
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
     fields: dict[str, Any] = {
-        "agent_id": uuid_argument("agent_id", agent_id),
-        "user_id": new_id_argument("user_id", user_id),
-        "content": content_argument(content),
-        "role": role_argument(role),
+        "agent_id": arguments.uuid_argument("agent_id", agent_id),
+        "user_id": arguments.new_id_argument("user_id", user_id),
+        "content": arguments.content_argument(content),
+        "role": arguments.role_argument(role),
     }
     # One thread for each agent and user; its id contains neither.
     thread_id = f"stored{scope_number(fields['agent_id'], user_id):+020d}"
     message = Message(thread_id=thread_id, channel=STORED_CHANNEL, **fields)
     row = ConversationEmbedding(
         message=message,
-        embedding=vector_argument("embedding", embedding),
+        embedding=arguments.vector_argument("embedding", embedding),
         embedding_model=model_version(),
         **fields,
     )

@@ -182,7 +182,7 @@ def measure(
     """Ask for single messages. Return milliseconds, and results compared with the exact ranking."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
-    from memory.recall.queries import WHOLE_SCOPE, Strategy
+    from memory.recall.queries import LIMITS, Strategy
 
     policy = RecallPolicy(gate=False)
     ids = list(contents)
@@ -199,7 +199,9 @@ def measure(
 
     # Each question is asked once, after others, as in production.
     answers, milliseconds = zip(*(timed(ask, *question) for question in questions), strict=True)
-    strategies = (Strategy.QUANTIZED, Strategy.HNSW) if len(contents) > WHOLE_SCOPE else ()
+    strategies = (
+        (Strategy.QUANTIZED, Strategy.HNSW) if len(contents) > LIMITS["whole_scope"] else ()
+    )
     by_strategy: dict[Strategy, list[float]] = {strategy: [] for strategy in strategies}
     for question in questions:
         for strategy in strategies:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import apsw
 
 from memory.archive.database import Database, DuplicateId, UnknownId
-from memory.arguments import count_argument, id_argument, role_argument, text_argument
+from memory.arguments import count_argument, id_argument, role_argument, text_argument, utc_argument
 from memory.exceptions import InvalidArgument
 
 MESSAGE_KEYS = ("role", "content", "id", "timestamp", "embedding_id")
@@ -75,7 +75,7 @@ class Message:
             conversation_id=id_argument("conversation_id", conversation_id),
             role=role_argument(role),
             content=text_argument("content", content),
-            timestamp=_time("timestamp", timestamp),
+            timestamp=utc_argument("timestamp", timestamp or datetime.now(UTC)),
             embedding_id=embedding_id and id_argument("embedding_id", embedding_id),
         )
 
@@ -102,7 +102,8 @@ class SQLiteManager(Database):
         Raises:
             DuplicateId: there is a conversation with this id.
         """
-        id, created = new_id(id), _stored_time(_time("created_at", created_at))
+        id = new_id(id)
+        created = _stored_time(utc_argument("created_at", created_at or datetime.now(UTC)))
         values = (id, text_argument("title", title), created, created, _stored(metadata or {}))
         with self.transaction() as connection:
             if connection.execute("SELECT 1 FROM conversations WHERE id = ?", (id,)).get:
@@ -310,20 +311,6 @@ class SQLiteManager(Database):
 def new_id(given: str | None = None) -> str:
     """Return the given id, or else a globally unique one, so that archives can be joined."""
     return str(uuid4()) if given is None else id_argument("id", given)
-
-
-def _time(name: str, value: datetime | None) -> datetime:
-    """Return the time in UTC, now by default; the datetime must have a time zone."""
-    if value is None:
-        return datetime.now(UTC)
-    if not isinstance(value, datetime):
-        raise InvalidArgument(f"{name}={value!r} is not a datetime")
-    if value.utcoffset() is None:
-        raise InvalidArgument(f"{name}={value!r} has no time zone: give it one, such as UTC")
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise InvalidArgument(f"{name}={value!r} lies outside the years 1 to 9999 in UTC") from None
 
 
 def _stored_time(value: datetime) -> str:

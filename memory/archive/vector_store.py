@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from memory.archive.database import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
 from memory.archive.sqlite_manager import SQLiteManager, new_id
-from memory.arguments import count_argument, id_argument, similarity_argument
+from memory.arguments import count_argument, id_argument, similarity_argument, vector_array
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
 
@@ -297,24 +297,9 @@ def _vector_bytes(vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
         InvalidArgument: one is not a flat list of `dimensions` finite numbers, or is too short or
             too long to have a direction.
     """
-    try:
-        rows = vectors if isinstance(vectors, np.ndarray) else list(vectors)
-        array = np.asarray(rows if len(rows) else np.empty((0, dimensions)))
-    except (TypeError, ValueError):
-        raise InvalidArgument("vectors is not made of flat lists of numbers") from None
-    if array.ndim != 2 or array.shape[1] != dimensions or array.dtype.kind not in "fiu":
-        raise InvalidArgument(
-            f"vectors has the shape {array.shape} and the type {array.dtype}, not {dimensions}"
-            " numbers for each vector"
-        )
-    with np.errstate(all="ignore"):
-        single = np.ascontiguousarray(array, dtype=FLOAT)
-        # sqlite-vec sums in single precision: values that overflow or vanish there have no
-        # direction.
-        lengths = np.einsum("ij,ij->i", single, single)
-    invalid = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
-    if invalid.size:
-        raise InvalidArgument(
-            f"vectors[{invalid[0]}] has no direction: its squared length is {lengths[invalid[0]]}"
-        )
-    return [row.tobytes() for row in single]
+    if not isinstance(vectors, Iterable):
+        raise InvalidArgument(f"vectors={vectors!r} is not a list of vectors")
+    return [
+        vector_array(f"vectors[{number}]", vector, dimensions).astype(FLOAT).tobytes()
+        for number, vector in enumerate(vectors)
+    ]

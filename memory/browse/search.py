@@ -7,7 +7,7 @@ after LIMIT_SECONDS: docs/decisions/0017.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -25,16 +25,21 @@ from tenants.context import fetch_all, tenant_connection
 
 MAX_HITS: Final = 100
 MAX_TERMS: Final = 16
-# A word is counted up to this many messages; filters that leave few messages read at most MAX_READ.
-MAX_COUNTED: Final = 1_000
-MAX_READ: Final = 5_000
-# Candidates come from the rarest words, up to this many messages with any of them.
-CANDIDATE_POSTINGS: Final = 2_000
-# Candidates by words; candidates by meaning are pieces, of which a message has two or three.
-CANDIDATES: Final = 100
 CANDIDATE_PIECES: Final = 100
-# If the filters leave at most this many messages, all of their pieces are compared.
-MAX_COMPARED: Final = 3_000
+# Parameters of the statements.
+LIMITS: Final = {
+    # A word is counted up to this many messages; filters that leave few messages read at most
+    # most_read.
+    "most_counted": 1_000,
+    "most_read": 5_000,
+    # Candidates come from the rarest words, up to this many messages with any of them.
+    "candidate_postings": 2_000,
+    # Candidates by words; candidates by meaning are pieces, of which a message has two or three.
+    "candidates": 100,
+    "candidate_pieces": CANDIDATE_PIECES,
+    # If the filters leave at most this many messages, all of their pieces are compared.
+    "compared_whole": 3_000,
+}
 # Added to the cosine if a message contains all words of the query.
 WORDS_WEIGHT: Final = 0.5
 # Messages without an index entry that are searched, the newest.
@@ -218,16 +223,11 @@ def search_messages(
     vector = embed([query], is_query=True)[0] if query_embedding is None else query_embedding
     values = {
         **message_filter.values(),
+        **LIMITS,
         "terms": list(word_of),
         "words": list(word_of.values()),
         "model": model_version(),
         "vector": vector_literal(vector),
-        "most_read": MAX_READ,
-        "most_counted": MAX_COUNTED,
-        "candidate_postings": CANDIDATE_POSTINGS,
-        "candidates": CANDIDATES,
-        "candidate_pieces": CANDIDATE_PIECES,
-        "compared_whole": MAX_COMPARED,
     }
     by_words = (
         _fetch_within_limit(_words_sql(message_filter), values, _INDEX_SETTINGS)
@@ -236,12 +236,32 @@ def search_messages(
     )
     by_meaning = _nearest_pieces(message_filter, values)
     numbers, words, counts, messages = by_words[0] if by_words else (None,) * 4
-    count_of = dict(zip(words or (), counts or (), strict=True))
-    rarity = _rarity(set(word_of.values()), count_of, messages)
     values["numbers"] = [*(numbers or ()), *_unindexed_numbers(lexemes, message_filter)]
     values["ids"] = list({message_id for (message_id,) in by_meaning or ()})
     scored = _fetch_within_limit(_SCORED, values)
-    hits = _best(scored or (), word_of, rarity, limit=min(limit, MAX_HITS))
+    # The rarity of each word; the sum is 1.
+    count_of = dict(zip(words or (), counts or (), strict=True))
+    total = max([messages or 0, *count_of.values(), 1])
+    idf = {
+        word: math.log1p((total - count_of.get(word, 0) + 0.5) / (count_of.get(word, 0) + 0.5))
+        for word in word_of.values()
+    }
+    found = []
+    for message_id, cosine, terms in scored or ():
+        # Without vector and words, the message was found among those that are not indexed yet.
+        in_message = {word_of[term] for term in terms or ()}
+        share = sum(idf[word] for word in in_message) / (sum(idf.values()) or 1)
+        share = 1.0 if cosine is None and not in_message else share
+        if share or (cosine or 0) >= SEARCH_FLOOR:
+            found.append(((cosine or 0) + WORDS_WEIGHT * share, message_id, cosine, share))
+    found.sort(key=lambda item: (-item[0], item[1]))
+    best = found[: min(limit, MAX_HITS)]
+    rows = Message.objects.in_bulk([message_id for _, message_id, *_ in best])
+    hits = [
+        MessageHit(rows[message_id], score, cosine, share)
+        for score, message_id, cosine, share in best
+        if message_id in rows
+    ]
     return MessageSearchResult(hits, is_partial=None in (by_words, by_meaning, scored))
 
 
@@ -288,18 +308,6 @@ def _fetch_within_limit(
     return rows
 
 
-def _rarity(
-    words: Iterable[int], counts: Mapping[int, float], messages: float | None
-) -> dict[int, float]:
-    """Return the rarity of each word; the sum is 1."""
-    total = max([messages or 0, *counts.values(), 1])
-    idf = {
-        word: math.log1p((total - counts.get(word, 0) + 0.5) / (counts.get(word, 0) + 0.5))
-        for word in words
-    }
-    return {word: value / sum(idf.values()) for word, value in idf.items()}
-
-
 def _unindexed_numbers(lexemes: Mapping[str, str], message_filter: MessageFilter) -> list[int]:
     """Return the numbers of messages with all words that are not indexed yet."""
     conditions: dict[str, Any] = {
@@ -319,27 +327,4 @@ def _unindexed_numbers(lexemes: Mapping[str, str], message_filter: MessageFilter
         for number, text in rows.values_list("message__number", "message__content")
         if lexemes
         and {lexemes.get(lexeme) for lexeme in lexical.lexemes(text)}.issuperset(lexemes.values())
-    ]
-
-
-def _best(
-    rows: Iterable[tuple[UUID, float | None, list[int] | None]],
-    word_of: Mapping[int, int],
-    rarity: Mapping[int, float],
-    *,
-    limit: int,
-) -> list[MessageHit]:
-    scored = []
-    for message_id, cosine, terms in rows:
-        # Without vector and words, the message was found among those that are not indexed yet.
-        found = {word_of[term] for term in terms or ()}
-        words = 1.0 if cosine is None and not found else sum(rarity[word] for word in found)
-        if words or (cosine or 0) >= SEARCH_FLOOR:
-            scored.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))
-    scored.sort(key=lambda item: (-item[0], item[1]))
-    messages = Message.objects.in_bulk([message_id for _, message_id, *_ in scored[:limit]])
-    return [
-        MessageHit(messages[message_id], score, cosine, words)
-        for score, message_id, cosine, words in scored[:limit]
-        if message_id in messages
     ]

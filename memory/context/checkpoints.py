@@ -10,16 +10,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections import abc
 from contextlib import contextmanager, nullcontext
 from enum import Enum
 from functools import wraps
@@ -39,7 +30,12 @@ from psycopg import Cursor, IsolationLevel
 from psycopg.rows import DictRow, dict_row
 
 from memory.arguments import new_id_argument, text_argument
-from memory.exceptions import CheckpointRefused, InvalidArgument, SessionTablesOutdated
+from memory.exceptions import (
+    CheckpointRefused,
+    InvalidArgument,
+    SessionTablesOutdated,
+    UnreadableSession,
+)
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import tenant_connection, tenant_scope
@@ -57,26 +53,26 @@ MAX_DEPTH: Final = 64
 _OPTION: Final = ormsgpack.OPT_NON_STR_KEYS
 # `msgpack+aes`: the output of EncryptedSerializer.
 _ENCRYPTED: Final = re.compile(r"(?:null|bytes|bytearray|json|msgpack)\+\w+")
+# Postgres knows the size of a value without reading it.
 _NEWEST_VALUE_SQL = """
-    SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob
-    FROM checkpoints AS newest LEFT JOIN checkpoint_blobs AS value
-        ON value.thread_id = newest.thread_id AND value.checkpoint_ns = newest.checkpoint_ns
-        AND value.channel = %(channel)s
-        AND value.version = checkpoint -> 'channel_versions' ->> %(channel)s::text
-    WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
-    ORDER BY checkpoint_id DESC LIMIT 1
+    SELECT inline, type, bytes, CASE WHEN bytes > %(most)s THEN NULL ELSE blob END AS blob FROM (
+        SELECT inline, value.type, value.blob,
+               coalesce(octet_length(value.blob), octet_length(inline::text), 0) AS bytes
+        FROM checkpoints AS newest CROSS JOIN LATERAL (
+            SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline
+        ) AS own LEFT JOIN checkpoint_blobs AS value
+            ON value.thread_id = newest.thread_id AND value.checkpoint_ns = newest.checkpoint_ns
+            AND value.channel = %(channel)s
+            AND value.version = checkpoint -> 'channel_versions' ->> %(channel)s::text
+        WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
+        ORDER BY checkpoint_id DESC LIMIT 1
+    ) AS found
 """
-# The size of the value of _NEWEST_VALUE_SQL, which Postgres knows without reading the value.
-_NEWEST_SIZE_SQL = _NEWEST_VALUE_SQL.replace(
-    "checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob",
-    "coalesce(octet_length(value.blob),"
-    " octet_length((checkpoint -> 'channel_values' -> %(channel)s::text)::text), 0) AS bytes",
-)
 _connections_left = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
 
 @contextmanager
-def _in_tenant(tenant_id: UUID) -> Iterator[DatabaseWrapper]:
+def _in_tenant(tenant_id: UUID) -> abc.Iterator[DatabaseWrapper]:
     """Enter the tenant. Connections that the block opens are closed after it.
 
     LangGraph saves from its own threads, which begin and end with every run.
@@ -93,7 +89,7 @@ def _in_tenant(tenant_id: UUID) -> Iterator[DatabaseWrapper]:
                 opened.close()
 
 
-def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+def _in_thread(method: abc.Callable[..., Any]) -> abc.Callable[..., abc.Coroutine[Any, Any, Any]]:
     """Return a coroutine function that runs the method in a thread."""
 
     @wraps(method)
@@ -119,7 +115,7 @@ class TenantPostgresSaver(PostgresSaver):
         self.tenant_id = as_tenant_id(tenant_id)
 
     @contextmanager
-    def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
+    def _cursor(self, *, pipeline: bool = False) -> abc.Iterator[Cursor[DictRow]]:
         """Open a cursor inside the tenant; all of its statements are one transaction."""
         with _in_tenant(self.tenant_id) as wrapper:
             wrapper.ensure_connection()
@@ -185,7 +181,7 @@ class TenantPostgresSaver(PostgresSaver):
             super().put_writes(config, *args, **kwargs)
 
     @contextmanager
-    def _writing(self, config: Any) -> Iterator[None]:
+    def _writing(self, config: Any) -> abc.Iterator[None]:
         """Run the block in a transaction, unless the thread or the tenant refuses new rows."""
         new_id_argument("thread_id", str(config["configurable"]["thread_id"]))
         with _in_tenant(self.tenant_id), transaction.atomic():
@@ -196,35 +192,35 @@ class TenantPostgresSaver(PostgresSaver):
 
     # --- Methods that the base class lacks -----------------------------------------------------
 
-    def newest_value(self, thread_id: str, channel: str) -> Any:
+    def newest_value(self, thread_id: str, channel: str, max_bytes: int | None = None) -> Any:
         """Return one channel's value in the thread's newest state; None if there is none.
 
         Other channels are not read: they may hold values that only their graph can read.
 
         Raises:
             CheckpointRefused: the value has an object of a class that is not allowed.
+            UnreadableSession: the value has more than `max_bytes`.
         """
+        values = {"thread": str(thread_id), "channel": channel, "most": max_bytes}
         with self._cursor() as cursor:
-            cursor.execute(_NEWEST_VALUE_SQL, {"thread": str(thread_id), "channel": channel})
+            cursor.execute(_NEWEST_VALUE_SQL, values)
             found = cursor.fetchone()
         if found is None:
             return None
+        if max_bytes is not None and found["bytes"] > max_bytes:
+            raise UnreadableSession(
+                f"the {channel} of thread {thread_id!r} have {found['bytes']:,} bytes;"
+                f" at most {max_bytes:,} are read here"
+            )
         if found["type"] in (None, "empty"):
             return found["inline"]
         return self.serde.loads_typed((found["type"], found["blob"]))
 
-    def newest_size(self, thread_id: str, channel: str) -> int:
-        """Return the size in bytes of the value that `newest_value` reads; 0 if there is none."""
-        with self._cursor() as cursor:
-            cursor.execute(_NEWEST_SIZE_SQL, {"thread": str(thread_id), "channel": channel})
-            found = cursor.fetchone()
-        return 0 if found is None else int(found["bytes"])
-
-    def list(self, *args: Any, **kwargs: Any) -> Iterator[CheckpointTuple]:
+    def list(self, *args: Any, **kwargs: Any) -> abc.Iterator[CheckpointTuple]:
         """As in the base class, but the connection is returned before the first result."""
         yield from [*super().list(*args, **kwargs)]
 
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    def prune(self, thread_ids: abc.Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As in the base class, in transactions of the isolation level that it sets.
 
         Postgres refuses to change the level inside the transactions that `_cursor` opens.
@@ -242,7 +238,7 @@ class TenantPostgresSaver(PostgresSaver):
     aprune = _in_thread(prune)
     aget_delta_channel_history = _in_thread(PostgresSaver.get_delta_channel_history)
 
-    async def alist(self, *args: Any, **kwargs: Any) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *args: Any, **kwargs: Any) -> abc.AsyncIterator[CheckpointTuple]:
         for checkpoint in await asyncio.to_thread(lambda: [*self.list(*args, **kwargs)]):
             yield checkpoint
 
@@ -257,11 +253,13 @@ class StrictSerializer(jsonplus.JsonPlusSerializer):
         classes: classes besides those of the setting CHECKPOINT_TYPES: (module, class), or classes.
     """
 
-    def __init__(self, classes: Iterable[Collection[str] | type] = ()) -> None:
+    def __init__(self, classes: abc.Iterable[abc.Collection[str] | type] = ()) -> None:
         self.allowed = allowed_classes(classes)
         super().__init__(allowed_msgpack_modules=self.allowed, pickle_fallback=False)
 
-    def with_msgpack_allowlist(self, extra_allowlist: Iterable[Collection[str] | type]) -> Self:
+    def with_msgpack_allowlist(
+        self, extra_allowlist: abc.Iterable[abc.Collection[str] | type]
+    ) -> Self:
         """Return a serializer that allows these too.
 
         LangGraph passes the classes of a graph's state.
@@ -301,7 +299,7 @@ def strict_serializer(serde: SerializerProtocol | None) -> SerializerProtocol:
     return serde
 
 
-def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[ClassName]:
+def allowed_classes(extra: abc.Iterable[abc.Collection[str] | type] = ()) -> frozenset[ClassName]:
     """Return the allowed classes: LangGraph's own list, CHECKPOINT_TYPES, and `extra`."""
     of_extra = [(cls.__module__, cls.__name__) if isinstance(cls, type) else cls for cls in extra]
     of_settings = [path.rpartition(".")[::2] for path in settings.CHECKPOINT_TYPES]
@@ -310,7 +308,7 @@ def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[C
     )
 
 
-def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
+def check_value(type_: str, data: bytes, allowed: abc.Collection[ClassName]) -> None:
     """Check one value of a checkpoint without building an object.
 
     Args:
@@ -341,8 +339,8 @@ def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None
 
 
 def _checks(
-    allowed: Collection[ClassName], refusals: list[str], depth: int = 0
-) -> Callable[[int, bytes], object]:
+    allowed: abc.Collection[ClassName], refusals: list[str], depth: int = 0
+) -> abc.Callable[[int, bytes], object]:
     """Return the hook that checks the objects in a value, and gives a new object for each."""
 
     def check(code: int, data: bytes) -> object:
@@ -381,7 +379,7 @@ def _refuse_constructor(value: dict[str, Any], refusals: list[str]) -> dict[str,
     return value
 
 
-def check_stored_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
+def check_stored_value(type_: str, data: bytes, allowed: abc.Collection[ClassName]) -> None:
     """As `check_value`, for a row whose value may be encrypted or missing.
 
     An encrypted value is checked when it is decrypted.
@@ -397,7 +395,7 @@ def check_json(where: str, value: Any) -> None:
         CheckpointRefused: it has text or a number that JSON of Postgres cannot hold, or a member of
             an enumeration, which would come back as text.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, abc.Mapping):
         for name, item in value.items():
             check_json(where, name)
             check_json(f"{where}[{name!r:.80}]", item)

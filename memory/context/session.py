@@ -117,16 +117,7 @@ class SessionStore:
         id_argument("thread_id", thread_id)
         messages = None
         with suppress(UndefinedTable):
-            checkpointer = self.checkpointer
-            if (
-                max_bytes is not None
-                and (size := checkpointer.newest_size(thread_id, self.messages_key)) > max_bytes
-            ):
-                raise UnreadableSession(
-                    f"the messages of thread {thread_id!r} have {size:,} bytes;"
-                    f" at most {max_bytes:,} are read here"
-                )
-            messages = checkpointer.newest_value(thread_id, self.messages_key)
+            messages = self.checkpointer.newest_value(thread_id, self.messages_key, max_bytes)
         if messages is None:
             return []
         if type(messages) is not list:
@@ -215,15 +206,8 @@ class SessionStore:
         with suppress(UndefinedTable):
             self.checkpointer.delete_thread(thread_id)
 
-    def prune_session(self, thread_id: str) -> None:
-        """Remove a thread's history except its newest state; its messages stay."""
-        id_argument("thread_id", thread_id)
-        with suppress(UndefinedTable):
-            self.checkpointer.prune([thread_id])
-
     asetup = context.asynchronous(setup)
     aget_session_messages = context.asynchronous(get_session_messages)
     alist_sessions = context.asynchronous(list_sessions)
     aget_session = context.asynchronous(get_session)
     aclear_session = context.asynchronous(clear_session)
-    aprune_session = context.asynchronous(prune_session)

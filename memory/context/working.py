@@ -182,6 +182,12 @@ class WorkingContextCompiler:
             "memory": kept_memories != memories[: len(kept_memories)],
             "task": bool(fitted_task.cut),
         }
+        sizes = {
+            "system": tokens.count(kept_system),
+            "session": sum(tokens.count(chat.turn_text(turn)) for turn in kept_turns),
+            "memory": tokens.count("\n".join(kept_memories)),
+            "task": tokens.count(fitted_task.text),
+        }
         fitted = WorkingContext(
             model_tier=self.model_tier,
             budget=self.budget,
@@ -190,7 +196,7 @@ class WorkingContextCompiler:
             memories=kept_memories,
             task=fitted_task.text,
             task_cut=fitted_task.cut,
-            token_usage=_usage(kept_system, kept_turns, kept_memories, fitted_task.text),
+            token_usage=cast(TokenUsage, {"total": sum(sizes.values()), **sizes}),
             messages_left_out=len(turns) - len(kept_turns),
             memories_left_out=len(memories) - len(kept_memories),
             truncated=frozenset(name for name, cut in truncated.items() if cut),
@@ -236,22 +242,6 @@ def chat_messages(compiled: CompiledContext) -> list[chat.ChatMessage]:
         chat.chat_sections(
             compiled["system_prompt"], compiled["context"], compiled["messages"], compiled["task"]
         )
-    )
-
-
-def _usage(
-    system_prompt: str, turns: Iterable[Mapping[str, Any]], memories: Iterable[str], task: str
-) -> TokenUsage:
-    system = tokens.count(system_prompt)
-    session = sum(tokens.count(chat.turn_text(turn)) for turn in turns)
-    memory = tokens.count("\n".join(memories))
-    task_tokens = tokens.count(task)
-    return TokenUsage(
-        total=system + session + memory + task_tokens,
-        system=system,
-        session=session,
-        memory=memory,
-        task=task_tokens,
     )
 
 

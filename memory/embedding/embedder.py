@@ -79,31 +79,15 @@ class Embedder:
         for position, text in enumerate(_check_texts(texts)):
             positions_of.setdefault(prompt + _clean(text), []).append(position)
         batches = _batches(self._model.tokenize(list(positions_of)))
-        for batch, vectors in self._compute(batches):
+        # A single one, such as a question, is computed in this thread.
+        compute = map if len(batches) == 1 else self._threads.map
+        for batch, vectors in zip(batches, compute(self._model.embed, batches), strict=True):
             positions = [positions_of[tokenized.text] for tokenized in batch]
             for row, tokenized in enumerate(batch):
                 if tokenized.is_unknown:
                     vectors[row] = letters_vector(tokenized.text.removeprefix(prompt))
             rows = np.repeat(np.arange(len(batch)), [len(equal) for equal in positions])
             yield list(chain.from_iterable(positions)), vectors[rows]
-
-    def _compute(
-        self, batches: list[list[TokenizedText]]
-    ) -> Iterator[tuple[list[TokenizedText], Vectors]]:
-        """Yield each batch with its vectors.
-
-        A single one, such as a question, is computed in this thread.
-        """
-        if len(batches) == 1:
-            yield batches[0], self._model.embed(batches[0])
-            return
-        waiting = [self._threads.submit(self._model.embed, batch) for batch in batches]
-        try:
-            for batch, future in zip(batches, waiting, strict=True):
-                yield batch, future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
     @property
     def max_tokens(self) -> int:
@@ -117,8 +101,6 @@ class Embedder:
 
 _embedder: Embedder | None = None
 _load_lock = threading.Lock()
-_loader: threading.Thread | None = None
-_start_lock = threading.Lock()
 
 
 def get_embedder() -> Embedder:
@@ -140,11 +122,8 @@ def load_in_background() -> None:
 
     An error is logged, and the load is repeated when the embedder is needed.
     """
-    global _loader
-    with _start_lock:
-        if _embedder is None and (_loader is None or not _loader.is_alive()):
-            _loader = threading.Thread(target=_load, name="load-embedder", daemon=True)
-            _loader.start()
+    if _embedder is None and not _load_lock.locked():
+        threading.Thread(target=_load, name="load-embedder", daemon=True).start()
 
 
 def load_before_fork() -> None:
@@ -244,9 +223,9 @@ def _batches(texts: Sequence[TokenizedText]) -> list[list[TokenizedText]]:
 
 
 def _after_fork_in_child() -> None:
-    """Replace the locks: a thread of the parent, which does not run here, may hold one."""
-    global _load_lock, _start_lock, _loader
-    _load_lock, _start_lock, _loader = threading.Lock(), threading.Lock(), None
+    """Replace the lock: a thread of the parent, which does not run here, may hold it."""
+    global _load_lock
+    _load_lock = threading.Lock()
     if _embedder is not None:
         _embedder.start_threads()
 

@@ -6,7 +6,6 @@ tenant, in the transaction of a correction.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from django.db.models import Q, QuerySet
 
 from memory.conversations import short_term, thread_window
 from memory.exceptions import InvalidArgument
-from memory.models import AuthorKind, FactEvidence, MemoryEntry, Message, RecallExclusion
+from memory.models import FactEvidence, MemoryEntry, Message, RecallExclusion
 from memory.models.facts import Author, MemoryEntryQuerySet
 from memory.text.lexical import lexemes
 from tenants import transaction
@@ -28,11 +27,6 @@ MAX_EVENTS: Final = 10_000
 MIN_REPEATED: Final = 2
 SUBJECT: Final = "recall exclusions"
 
-_ACTORS: Final = {
-    AuthorKind.PERSON: ActorKind.PERSON,
-    AuthorKind.PROGRAM: ActorKind.PROGRAM,
-    AuthorKind.OPERATOR: ActorKind.OPERATOR,
-}
 # The replies that answer one of these messages, or had one of these messages or facts in their
 # prompt. Prompts of the users who own the sources are found by the user, others by the source.
 _WRITTEN_WITH: Final = """
@@ -220,17 +214,17 @@ def _remove(exclusions: "QuerySet[RecallExclusion]") -> int:
     """Delete exclusions. Windows lack their messages, and are written again after the commit."""
     columns = ("message__agent_id", "message__user_id", "message__thread_id")
     whole = exclusions.filter(start=None).order_by().distinct()
-    threads = list(whole.values_list(*columns))
+    threads, tenant_id = list(whole.values_list(*columns)), required_tenant_id()
+
+    def delete_windows() -> None:
+        for agent_id, user_id, thread_id in threads:
+            short_term.delete_window(tenant_id, agent_id, user_id)
+            thread_window.delete_threads(tenant_id, [thread_id])
+
     count, _ = exclusions.delete()
     if threads:
-        transaction.on_commit(partial(_delete_windows, required_tenant_id(), threads))
+        transaction.on_commit(delete_windows)
     return count
-
-
-def _delete_windows(tenant_id: UUID, threads: Iterable[tuple[UUID, str, str]]) -> None:
-    for agent_id, user_id, thread_id in threads:
-        short_term.delete_window(tenant_id, agent_id, user_id)
-        thread_window.delete_threads(tenant_id, [thread_id])
 
 
 def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
@@ -244,10 +238,11 @@ def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
 def _record(
     action: Action, message: Message, author: Author, request_id: str, **detail: Any
 ) -> None:
+    kind = author.kind if author.kind in ActorKind.values else ActorKind.UNKNOWN
     record_access(
         action,
         SUBJECT,
-        by=Actor(_ACTORS.get(author.kind, ActorKind.UNKNOWN), author.id, author.name),
+        by=Actor(ActorKind(kind), author.id, author.name),
         subject_id=message.pk,
         agent_id=message.agent_id,
         user_id=message.user_id,

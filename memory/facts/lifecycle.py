@@ -197,7 +197,7 @@ def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) 
     """
     fact = MemoryEntry.objects.entries().get(memory_id=memory_id)
     current = _fact_to_supersede(fact, superseded_id)
-    if current is None or _is_past(fact, current) or _has_decision(current):
+    if current is None or _is_past(fact, current) or _decisions([current.memory_id]).exists():
         return
     _supersede(current, by=fact, author=SYSTEM)
 
@@ -538,11 +538,7 @@ def _is_from_person(fact: MemoryEntry) -> bool:
 
     A model may only propose a new value of it.
     """
-    return fact.kind == FactKind.ENTERED or _has_decision(fact)
-
-
-def _has_decision(fact: MemoryEntry) -> bool:
-    return _decisions([fact.memory_id]).exists()
+    return fact.kind == FactKind.ENTERED or _decisions([fact.memory_id]).exists()
 
 
 def _decisions(memory_ids: Collection[UUID]) -> QuerySet[FactEvent]:
@@ -579,26 +575,21 @@ def _save(fact: MemoryEntry, **changes: Any) -> None:
 
 def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | None) -> bool:
     """Add the quotes that the fact does not have; return whether there was a new one."""
-    existing = set(
-        FactEvidence.objects.filter(memory_id=fact.memory_id).values_list(
-            "message_id", "start", "end"
-        )
-    )
-    new = {
-        (quote.message.pk, quote.start, quote.end): FactEvidence(
+    added = [
+        FactEvidence.objects.get_or_create(
             memory_id=fact.memory_id,
             message_id=quote.message.pk,
             start=quote.start,
             end=quote.end,
-            quote=quote.text,
-            source_digest=quote.source_digest,
-            run_id=run_id,
+            defaults={
+                "quote": quote.text,
+                "source_digest": quote.source_digest,
+                "run_id": run_id,
+            },
         )
         for quote in quotes
-        if (quote.message.pk, quote.start, quote.end) not in existing
-    }
-    FactEvidence.objects.bulk_create(new.values())
-    return bool(new)
+    ]
+    return any(is_new for _, is_new in added)
 
 
 def _with_reason(review: str, reason: str) -> str:

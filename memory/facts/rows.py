@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
@@ -61,17 +61,8 @@ def check_entry(entry: MemoryEntry) -> None:
     metadata_values(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
-        if not isinstance(value, DatabaseDefault):
-            time_argument(name, value)
-
-
-def time_argument(name: str, value: datetime | None) -> datetime | None:
-    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
-        raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
-    try:
-        return value and value.astimezone(UTC)
-    except OverflowError:
-        raise InvalidArgument(f"{name}={value} is not of the years 1 to 9999 of UTC") from None
+        if value is not None and not isinstance(value, DatabaseDefault):
+            arguments.utc_argument(name, value)
 
 
 def value_in(content: str, fact: MemoryEntry) -> str:
@@ -321,7 +312,7 @@ def filter_facts(
     """
     rows = MemoryEntry.objects.of_tenant(tenant_id)
     if state == FactState.ACTIVE:
-        rows = rows.as_of(time_argument("at", at))
+        rows = rows.as_of(at and arguments.utc_argument("at", at))
     elif state == FactState.PROPOSED:
         rows = rows.waiting_for_review()
     else:

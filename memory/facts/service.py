@@ -1,6 +1,5 @@
 """Facts: statements that are stored apart from conversations, with versions and validity."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from memory.facts.rows import (
     nearest_facts,
     same_scope,
     tenant_of_entry,
-    time_argument,
     update_entry,
 )
 from memory.fields import digest
@@ -266,9 +264,9 @@ class LongTermMemory:
             arguments.content_argument(changes["content"])
         if "metadata" in changes:
             metadata_values(changes["metadata"])
-        time_argument("valid_from", changes.get("valid_from"))
-        time_argument("valid_to", changes.get("valid_to"))
-        time_argument("expires_at", changes.get("expires_at"))
+        for name in ("valid_from", "valid_to", "expires_at"):
+            if (time := changes.get(name)) is not None:
+                arguments.utc_argument(name, time)
         with known_tenant(tenant_id):
             # Embedded before the transaction, so that others need not wait for it.
             if "content" in changes and embedding is None:
@@ -374,12 +372,12 @@ class LongTermMemory:
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
             is_preference = Q(slot__iregex=PREFERENCE_SLOTS)
-            rows = rows.defer("embedding").alias(
+            rows = rows.defer("embedding").annotate(
                 is_preference=ExpressionWrapper(is_preference, output_field=BooleanField())
             )
             facts = [*rows.order_by("-is_preference", "-updated_at", "memory_id")[: SMALL_SET + 1]]
             if len(facts) > SMALL_SET:
-                facts = [fact for fact in facts if re.search(PREFERENCE_SLOTS, fact.slot)]
+                facts = [fact for fact in facts if fact.is_preference]
             return facts[:SMALL_SET]
         return []
 
@@ -407,7 +405,9 @@ class LongTermMemory:
         fact_id = arguments.uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
-            return rows.as_of(time_argument("at", at)).order_by("-valid_from").first()
+            return (
+                rows.as_of(at and arguments.utc_argument("at", at)).order_by("-valid_from").first()
+            )
         return None
 
     def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
@@ -486,14 +486,11 @@ def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
     """Refuse a fact with an external id, and the text of the author's proposal without one."""
     if entry.external_id is None:
         return  # then the proposal is the same fact
-    proposals = (
-        same_scope(entry)
-        .entries()
-        .filter(
-            content_digest=digest(entry.content),
-            external_id=None,
-            state__in=(FactState.PROPOSED, FactState.REJECTED),
-        )
+    proposals = same_scope(entry).filter(
+        content_digest=digest(entry.content),
+        external_id=None,
+        version_of=None,
+        state__in=(FactState.PROPOSED, FactState.REJECTED),
     )
     for memory_id in proposals.values_list("memory_id", flat=True):
         refuse_own_proposal(memory_id, author)

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 from memory.embedding.embedder import Embedder, get_embedder
 from memory.embedding.runtimes import Vectors
 from memory.embedding.vectors import array_literal, vectors_literal
-from memory.models import ConversationEmbedding, IndexedMessage, Message, PersonName
+from memory.models import ConversationEmbedding, IndexedMessage, Message, PersonName, Posting, Role
 from memory.models.conversations import MessageQuerySet
 from memory.models.recall import scope_number, session_number
 from memory.text import lexical
@@ -69,7 +69,18 @@ class Embedded(NamedTuple):
 
 def embed_messages(messages: Iterable[Message], embedder: Embedder) -> Embedded:
     """Return the vectors of messages. Call it outside of a transaction: it can take seconds."""
-    pieces = _pieces(messages, embedder)
+    pieces = [
+        (message, position, piece)
+        for message in messages
+        for position, piece in enumerate(
+            cut_pieces(
+                message.content,
+                subject_of(message.name, message.role),
+                count_tokens=embedder.count_tokens,
+                max_tokens=embedder.max_tokens,
+            )
+        )
+    ]
     batches = embedder.encode_batches([piece for _, _, piece in pieces])
     return Embedded(pieces, list(batches), embedder.version)
 
@@ -103,7 +114,25 @@ def index_words(messages: Sequence[Message]) -> None:
         times.append(message.created_at.astimezone(user.zone(time_zone)))
         lexemes.append(lexemes_of(message.name, message.role, message.content, times[-1], latin))
     _write_scopes(messages)
-    _write_features(messages, times, lexemes)
+    IndexedMessage.objects.bulk_create(
+        (
+            IndexedMessage(
+                message_number=message.number,
+                scope_id=scope_number(message.agent_id, message.user_id),
+                message_id=message.id,
+                session=session_number(message.thread_id, time),
+                created_at=message.created_at,
+                subject=lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
+                by_user=message.role == Role.USER,
+                words=count_words(message.content),
+                has_time=lexical.has_time_word(message.content),
+                asks=only_asks(message.content),
+                lexemes=len(of_message),
+            )
+            for message, time, of_message in zip(messages, times, lexemes, strict=True)
+        ),
+        ignore_conflicts=True,
+    )
     _write_postings(messages, lexemes)
 
 
@@ -127,38 +156,11 @@ def _write_scopes(messages: Iterable[Message]) -> None:
         scope_number(message.agent_id, message.user_id): (message.agent_id, message.user_id)
         for message in messages
     }
+    rows = [(number, *pair) for number, pair in sorted(scopes.items())]
     _insert(
         "INSERT INTO memory_scope (id, agent_id, user_id) SELECT * FROM"
         " unnest(%s::bigint[], %s::uuid[], %s::text[]) ON CONFLICT (agent_id, user_id) DO NOTHING",
-        _columns((number, *pair) for number, pair in sorted(scopes.items())),
-    )
-
-
-def _write_features(
-    messages: Iterable[Message], times: Iterable[datetime], lexemes: Iterable[Sequence[str]]
-) -> None:
-    _insert(
-        "INSERT INTO memory_indexedmessage (message_number, scope_id, message_id, session,"
-        " created_at, subject, by_user, words, has_time, asks, lexemes) SELECT * FROM"
-        " unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::bigint[], %s::timestamptz[],"
-        " %s::bigint[], %s::bool[], %s::int[], %s::bool[], %s::bool[], %s::int[])"
-        " ON CONFLICT DO NOTHING",
-        _columns(
-            (
-                message.number,
-                scope_number(message.agent_id, message.user_id),
-                message.id,
-                session_number(message.thread_id, time),
-                message.created_at,
-                lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
-                message.role == "user",
-                count_words(message.content),
-                lexical.has_time_word(message.content),
-                only_asks(message.content),
-                len(message_lexemes),
-            )
-            for message, time, message_lexemes in zip(messages, times, lexemes, strict=True)
-        ),
+        [list(column) for column in zip(*rows, strict=True)],
     )
 
 
@@ -179,22 +181,6 @@ def _write_postings(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
         " ON CONFLICT DO NOTHING",
         [array_literal(column) for column in zip(*rows, strict=True)],
     )
-
-
-def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
-    """Return the texts to embed: each piece with its message and its position."""
-    return [
-        (message, position, piece)
-        for message in messages
-        for position, piece in enumerate(
-            cut_pieces(
-                message.content,
-                subject_of(message.name, message.role),
-                count_tokens=embedder.count_tokens,
-                max_tokens=embedder.max_tokens,
-            )
-        )
-    ]
 
 
 def _write_vectors(messages: Iterable[Message], embedded: Embedded) -> None:
@@ -228,10 +214,6 @@ def _write_vectors(messages: Iterable[Message], embedded: Embedded) -> None:
         )
 
 
-def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
 def _insert(statement: str, columns: Sequence[Any]) -> None:
     """Run an INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     if columns:
@@ -248,15 +230,11 @@ def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()
     Returns:
         The numbers of removed postings and messages.
     """
-    of_scopes = "scope_id = ANY(%(scopes)s) AND " if scopes else ""
-    values = {"numbers": list(numbers), "scopes": list(scopes)}
+    conditions = {"message_number__in": numbers} | ({"scope_id__in": scopes} if scopes else {})
     with transaction.atomic():
         return [
-            execute(
-                f"DELETE FROM {table} WHERE {of_scopes}message_number = ANY(%(numbers)s)",  # noqa: S608
-                values,
-            )
-            for table in ("memory_posting", "memory_indexedmessage")
+            model._default_manager.filter(**conditions).delete()[0]
+            for model in (Posting, IndexedMessage)
         ]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from django.db import models
 
+from memory.arguments import text_argument
 from memory.exceptions import InvalidArgument
 from tenants.models import TenantModel
 from tenants.personal_data import PersonalData
@@ -152,7 +153,7 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, Value]]:
 def _key(key: Any, where: str) -> str:
     if not isinstance(key, str) or not key:
         raise InvalidArgument(f"{where} has the key {key!r}, which is not text or empty")
-    _require_storable(key, key)
+    text_argument(f"the key {key[:80]!r} of {where}", key)
     if where == "metadata" and len(key) > MAX_KEY_CHARACTERS:
         raise InvalidArgument(
             f"metadata has the key {key[:80]!r}…, which is longer than {MAX_KEY_CHARACTERS}"
@@ -173,16 +174,8 @@ def _value(path: str, value: Any) -> Value:
             raise InvalidArgument(f"{path[:80]}={value!r} is not a finite number")
         return Value("number", number=number)
     if isinstance(value, str):
-        _require_storable(path, value)
-        return Value("text", text=_shorten(value))
+        return Value("text", text=_shorten(text_argument(path[:80], value)))
     raise InvalidArgument(f"{path[:80]}={value!r} is not one of text, number, true, false and null")
-
-
-def _require_storable(path: str, text: str) -> None:
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidArgument(
-            f"{path[:80]!r} holds a NUL character or half of a surrogate pair; remove it"
-        )
 
 
 def _shorten(text: str) -> str:

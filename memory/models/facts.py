@@ -368,6 +368,17 @@ class MemoryEntry(TenantModel):
         return self.content[:60]
 
 
+OF_FACTS_OF_PERSON: Final = (
+    "memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+    f"{MemoryEntry.personal_data.of_person})"
+)
+OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_USER})"  # noqa: S608
+_OF_FACTS_WITHOUT_OTHER_EVIDENCE: Final = (
+    "memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+    f"{WITHOUT_OTHER_EVIDENCE})"
+)
+
+
 class MemoryAttribute(Attribute):
     """One value of a fact's metadata, where a b-tree can find it."""
 
@@ -377,10 +388,8 @@ class MemoryAttribute(Attribute):
 
     # An archive has the metadata, from which the import makes these rows again.
     personal_data = PersonalData(
-        where="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
-        f"{MemoryEntry.personal_data.of_person})",
-        derived="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
-        f"{WITHOUT_OTHER_EVIDENCE})",
+        where=OF_FACTS_OF_PERSON,
+        derived=_OF_FACTS_WITHOUT_OTHER_EVIDENCE,
     )
 
     class Meta:
@@ -398,13 +407,6 @@ class MemoryAttribute(Attribute):
                 name="fact_attribute_number",
             ),
         ]
-
-
-OF_FACTS_OF_PERSON: Final = (
-    "memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
-    f"{MemoryEntry.personal_data.of_person})"
-)
-OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_USER})"  # noqa: S608
 
 
 class FactEvidence(TenantModel):
@@ -529,8 +531,7 @@ class FactEvent(TenantModel):
 
     personal_data = PersonalData(
         where=OF_FACTS_OF_PERSON,
-        derived="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
-        f"{WITHOUT_OTHER_EVIDENCE})",
+        derived=_OF_FACTS_WITHOUT_OTHER_EVIDENCE,
         key="id",
         export=Export(
             kind="fact_events",

@@ -4,10 +4,10 @@ They read the turns with the question's words, the facts with evidence and the e
 recall, and the distances of the pieces. `scoring` ranks the messages; then another statement reads
 the texts of the best.
 
-A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts the messages first,
-up to the limit, and reads nothing if there are more. Of a larger scope only candidates are read:
-the best by words among those with the question's rarest words, the nearest by vector, the turns
-around both, and the words of the turns before.
+A small scope is read as a whole. Each statement counts the messages first, up to the limit, and
+reads nothing if there are more. Of a larger scope only candidates are read: the best by words among
+those with the question's rarest words, the nearest by vector, the turns around both, and the words
+of the turns before.
 
 Columns come as arrays in Postgres' binary format, and the stored features of a message as one
 column; passing hundreds of rows between query steps, and to Python, took longer than everything
@@ -181,7 +181,7 @@ class Text(NamedTuple):
     name: str
     content: str
     metadata: dict[str, Any] | None
-    """None if they are larger than MAX_EVIDENCE_METADATA_BYTES."""
+    """None if they are too large to be read with the text."""
     neighbours: list[list[Any]] | None = None
 
 

@@ -8,11 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from numbers import Real
-from operator import attrgetter, mul
+from operator import mul
 from typing import Final, Literal, NamedTuple
 
-from memory.arguments import count_argument, time_zone_argument
+from memory.arguments import count_argument, number_argument, time_zone_argument
 from memory.embedding.model_files import ModelFiles, fitted_model, model_files
 from memory.exceptions import InvalidArgument
 from memory.text.languages import LATIN_BY_CODE
@@ -66,27 +65,24 @@ class GateFeatures(NamedTuple):
     """ln(1 + 300 / messages of the scope): in a small scope the best is more likely the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One coefficient for each feature, and the bias."""
+FEATURE_NAMES: Final = GateFeatures._fields
+NO_FEATURES: Final = GateFeatures._make(0.0 for _ in FEATURE_NAMES)
+
+
+class Gate(NamedTuple):
+    """The coefficients of the features, and the bias."""
 
     bias: float
-    cosine: float = 0.0
-    lexical: float = 0.0
-    coverage: float = 0.0
-    subject: float = 0.0
-    words: float = 0.0
-    time: float = 0.0
-    unknown: float = 0.0
-    gap: float = 0.0
-    mean_cosine: float = 0.0
-    unknown_name: float = 0.0
-    anonymous: float = 0.0
-    scarcity: float = 0.0
+    coefficients: GateFeatures
     cited: float = 0.0
     """Added for a message with evidence of a fact."""
     fact: float = 0.0
     """Of the best cosine of the facts with evidence in the message."""
+
+    @classmethod
+    def of(cls, *, bias: float, cited: float = 0.0, fact: float = 0.0, **features: float) -> "Gate":
+        """Return a gate with these coefficients of features; those of the others are zero."""
+        return cls(bias, NO_FEATURES._replace(**features), cited, fact)
 
     def value(self, features: GateFeatures, fact: float | None = None) -> float:
         """Return how well the memory fits, from 0 to 1. It is compared with the thresholds.
@@ -95,14 +91,10 @@ class Gate:
             features: of the message.
             fact: the best cosine of the facts with evidence in it; None without facts.
         """
-        total = self.bias + sum(map(mul, _coefficients(self), features))
+        total = self.bias + sum(map(mul, self.coefficients, features))
         if fact is not None:
             total += self.cited + self.fact * fact
         return logistic(total)
-
-
-FEATURE_NAMES: Final = GateFeatures._fields
-_coefficients = attrgetter(*FEATURE_NAMES)
 
 
 class Calibration(NamedTuple):
@@ -148,7 +140,7 @@ def constants_of(files: ModelFiles) -> ModelConstants:
     return ModelConstants(
         frozenset(fitted["languages"]),
         fitted["cosine_weight"],
-        {name: Gate(**gate) for name, gate in fitted["gates"].items()},
+        {name: Gate.of(**gate) for name, gate in fitted["gates"].items()},
         {mode: Calibration(**numbers) for mode, numbers in fitted["calibrations"].items()},
     )
 
@@ -196,13 +188,8 @@ class RecallWeights:
 
     def __post_init__(self) -> None:
         for weight in fields(self):
-            value = getattr(self, weight.name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
-            if not (math.isfinite(value) and 0 <= float(value) <= MAX_WEIGHT):
-                raise InvalidArgument(
-                    f"weight {weight.name}={value!r} is not from 0 to {MAX_WEIGHT}"
-                )
+            name = f"weight {weight.name}"
+            number_argument(name, getattr(self, weight.name), minimum=0, maximum=MAX_WEIGHT)
 
 
 WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))
@@ -265,9 +252,7 @@ class RecallPolicy:
         if not isinstance(self.gate, bool):
             raise InvalidArgument(f"gate={self.gate!r} is neither True nor False")
         for name in ("open_at", "keep_at"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-                raise InvalidArgument(f"{name}={value!r} is not a probability from 0 to 1")
+            number_argument(name, getattr(self, name), minimum=0, maximum=1)
         if self.keep_at > self.open_at:
             raise InvalidArgument(
                 f"keep_at={self.keep_at!r} is more than open_at={self.open_at!r}: the best memory"

@@ -28,53 +28,42 @@ class Strategy(IntEnum):
     """Candidates: by words, and the nearest pieces, by a walk through all scopes' HNSW index."""
 
 
-# Up to this number, all messages of a scope are weighed. At the limit candidates would take half
-# the time or less, but all messages give better results, and the gate was fitted to them.
-WHOLE_SCOPE: Final = 2_000
-# A scan takes .4 µs for each piece of the scope; a walk takes 1.2 ms divided by the scope's share
-# of all pieces. They take equal time at this number of messages times the root of all messages. Up
-# to another size, at which the difference is small, a scan is used in any case: the number of all
-# messages may be unknown.
-SCAN_ROOT_FACTOR: Final = 35
-MIN_SCANNED: Final = 5_000
-# Of the scanned pieces, those whose vectors are compared: signs alone are not precise enough.
-RESCORED_PIECES: Final = 200
-# Metadata of a message up to this size are read with its text; larger ones separately.
-MAX_EVIDENCE_METADATA_BYTES: Final = 256
-# In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
-CANDIDATES: Final = 25
-CANDIDATE_PIECES: Final = 16
+# The nearest pieces that a walk looks at.
 HNSW_EF_SEARCH: Final = 32
-# Candidates come from the rarest words, up to this many messages with any of them.
-CANDIDATE_POSTINGS: Final = 1_500
-# The best of these messages, which are checked for the question's other words.
-MAX_COMPARED: Final = 150
-# The newest facts of an agent and user that are compared, the number whose texts are read with the
-# evidence, and in a large scope the number of nearest facts whose messages become candidates.
-MAX_FACTS: Final = 5_000
-MAX_EVIDENCE_FACT_TEXTS: Final = 40
-CANDIDATE_FACTS: Final = 16
-# A word is counted up to this limit: more common words have little weight, and further counting
-# would take longer than the rest. The same holds for counting the messages of a scope that is
-# walked.
-MAX_COUNTED: Final = 600
-LARGE_SCOPE: Final = 10_000
-
+# Parameters of the statements.
 LIMITS: Final = {
-    "whole_scope": WHOLE_SCOPE,
-    "scanned_to_root": SCAN_ROOT_FACTOR,
-    "scanned_at_least": MIN_SCANNED,
-    "rescored_pieces": RESCORED_PIECES,
-    "metadata_along": MAX_EVIDENCE_METADATA_BYTES,
-    "candidates": CANDIDATES,
-    "candidate_pieces": CANDIDATE_PIECES,
-    "candidate_postings": CANDIDATE_POSTINGS,
-    "compared": MAX_COMPARED,
-    "most_facts": MAX_FACTS,
-    "facts_along": MAX_EVIDENCE_FACT_TEXTS,
-    "candidate_facts": CANDIDATE_FACTS,
-    "most_counted": MAX_COUNTED,
-    "large_scope": LARGE_SCOPE,
+    # Up to this number, all messages of a scope are weighed. At the limit candidates would take
+    # half the time or less, but all messages give better results, and the gate was fitted to them.
+    "whole_scope": 2_000,
+    # A scan takes .4 µs for each piece of the scope; a walk takes 1.2 ms divided by the scope's
+    # share of all pieces. They take equal time at this number of messages times the root of all
+    # messages. Up to another size, at which the difference is small, a scan is used in any case:
+    # the number of all messages may be unknown.
+    "scanned_to_root": 35,
+    "scanned_at_least": 5_000,
+    # Of the scanned pieces, those whose vectors are compared: signs alone are not precise enough.
+    "rescored_pieces": 200,
+    # Metadata of a message up to this size are read with its text; larger ones separately.
+    "metadata_along": 256,
+    # In a larger scope, candidates by words, and pieces by vector, of which a message has two or
+    # three.
+    "candidates": 25,
+    "candidate_pieces": 16,
+    # Candidates come from the rarest words, up to this many messages with any of them.
+    "candidate_postings": 1_500,
+    # The best of these messages, which are checked for the question's other words.
+    "compared": 150,
+    # The newest facts of an agent and user that are compared, the number whose texts are read with
+    # the evidence, and in a large scope the number of nearest facts whose messages become
+    # candidates.
+    "most_facts": 5_000,
+    "facts_along": 40,
+    "candidate_facts": 16,
+    # A word is counted up to this limit: more common words have little weight, and further counting
+    # would take longer than the rest. The same holds for counting the messages of a scope that is
+    # walked.
+    "most_counted": 600,
+    "large_scope": 10_000,
     "context": len(CONTEXT_WEIGHTS),
 }
 

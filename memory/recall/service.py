@@ -123,7 +123,7 @@ class Hit:
     channels: dict[str, float]
     """The value of each feature, before its weight."""
     metadata: dict[str, Any] | None
-    """Metadata of the message; None if they are larger than MAX_EVIDENCE_METADATA_BYTES."""
+    """Metadata of the message; None if they are too large to be read with the text."""
     neighbours: tuple[AdjacentTurn, ...] = ()
     """The turns around it, oldest first, if the policy asks for them."""
     excluded: tuple[Exclusion, ...] = ()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import regex
@@ -161,12 +161,16 @@ QUESTION_WORDS = word_set(
 # --- Languages -----------------------------------------------------------------------------------
 
 
+# Words of speakers and of questions for a time.
+WORD_LISTS: Final = ("user", "agent", "when")
+
+
 @dataclass(frozen=True, eq=False)
 class Language:
     """A language, with folded words."""
 
     code: str
-    stemmer: str
+    stemmer: str = ""
     """The name of its algorithm in Snowball, or ""."""
     stop_words: frozenset[str] = frozenset()
     user: frozenset[str] = frozenset()
@@ -187,36 +191,18 @@ class Language:
     """Letters of its alphabet that English has not."""
 
 
-def _language(
-    code: str,
-    *,
-    stemmer: str = "",
-    letters: str = "",
-    drops_subject: bool = False,
-    capitalizes_nouns: bool = False,
-    joins_words: bool = False,
-    months: str = "",
-    **words: str,
-) -> Language:
+def _language(code: str, *, letters: str = "", months: str = "", **listed: Any) -> Language:
     numbers = {
         name: number
         for number, names in enumerate(months.split())
         for name in word_set(names.replace("/", " "))
     }
-    folded = {name: word_set(text) for name, text in words.items()}
-    stop_words = frozenset[str]().union(
-        folded["stop_words"], *(folded[name] for name in ("user", "agent", "when"))
-    )
-    return Language(
-        code,
-        stemmer,
-        **{**folded, "stop_words": stop_words, "time": folded["time"] | numbers.keys()},
-        months=numbers,
-        drops_subject=drops_subject,
-        capitalizes_nouns=capitalizes_nouns,
-        joins_words=joins_words,
-        letters=frozenset(letters),
-    )
+    words: dict[str, Any] = {
+        name: word_set(listed.pop(name)) for name in ("stop_words", *WORD_LISTS, "time")
+    }
+    words["stop_words"] = words["stop_words"].union(*(words[name] for name in WORD_LISTS))
+    words["time"] |= numbers.keys()
+    return Language(code, letters=frozenset(letters), months=numbers, **words, **listed)
 
 
 ENGLISH: Final = Language("en", "english", STOP_WORDS, I_WORDS, YOU_WORDS, time=TIME_WORDS)

@@ -145,8 +145,8 @@ def test_existing_conversation_id_is_refused(store: SQLiteManager) -> None:
         ({"content": "a\x00b"}, r"content='a\\x00b' holds U\+0000 \(NUL\) at 1"),
         ({"id": ""}, "id='' is empty"),
         ({"id": "x" * 1025}, "is longer than 1024 bytes"),
-        ({"timestamp": "yesterday"}, "timestamp='yesterday' is not a datetime"),
-        ({"timestamp": datetime(2023, 5, 8)}, "has no time zone: give it one, such as UTC"),  # noqa: DTZ001
+        ({"timestamp": "yesterday"}, "timestamp='yesterday' is not a time with a time zone"),
+        ({"timestamp": datetime(2023, 5, 8)}, "is not a time with a time zone"),  # noqa: DTZ001
         (
             {"timestamp": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))},
             "lies outside the years 1 to 9999 in UTC",

@@ -104,7 +104,7 @@ def test_pruning_keeps_the_messages(tenant_a: Tenant) -> None:
     invoke(store, "Again")
     before = messages_of(store)
 
-    store.prune_session("thread")
+    store.checkpointer.prune(["thread"])
 
     assert store.list_sessions()[0].checkpoints == 1
     assert messages_of(store) == before

@@ -28,8 +28,8 @@ from tests.memory.recalled import SMALL_TALK
         ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
         ({"top_k": 101}, "top_k=101 is more than 100"),
         ({"gate": "yes"}, "gate='yes' is neither True nor False"),
-        ({"open_at": 1.5}, "open_at=1.5 is not a probability from 0 to 1"),
-        ({"keep_at": float("nan")}, "keep_at=nan is not a probability from 0 to 1"),
+        ({"open_at": 1.5}, "open_at=1.5 is not a number from 0 to 1"),
+        ({"keep_at": float("nan")}, "keep_at=nan is not a number from 0 to 1"),
         ({"open_at": 0.1, "keep_at": 0.2}, "keep_at=0.2 is more than open_at=0.1"),
         ({"weights": {"lexical": 1}}, r"weights=\{'lexical': 1\} are not RecallWeights"),
     ],
@@ -73,6 +73,6 @@ ZERO_FEATURES = dict.fromkeys(FEATURE_NAMES, 0.0)
 
 
 def test_probability_is_the_logistic_function_of_the_weighed_features() -> None:
-    gate = Gate(bias=-1.0, cosine=2.0, gap=-3.0)
+    gate = Gate.of(bias=-1.0, cosine=2.0, gap=-3.0)
     features = GateFeatures(**{**ZERO_FEATURES, "cosine": 0.5, "gap": 0.1})
     assert gate.value(features) == pytest.approx(1 / (1 + math.exp(0.3)))
