@@ -8,7 +8,7 @@ after LIMIT_SECONDS: docs/decisions/0017.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -192,10 +192,6 @@ class MessageFilter:
         )
         return " AND ".join(conditions)
 
-    def values(self) -> dict[str, Any]:
-        """Return the values of the condition."""
-        return {name: getattr(self, name) for name in _NARROWING}
-
 
 NO_FILTER: Final = MessageFilter()
 
@@ -222,7 +218,7 @@ def search_messages(
     word_of = lexical.hashes(lexemes)
     vector = embed([query], is_query=True)[0] if query_embedding is None else query_embedding
     values = {
-        **message_filter.values(),
+        **asdict(message_filter),
         **LIMITS,
         "terms": list(word_of),
         "words": list(word_of.values()),

@@ -231,9 +231,25 @@ class WorkingContextCompiler:
     _truncate_to_budget = truncate_to_budget
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return the newest turns that fit into the session's share."""
-        turns = [chat.as_turn(message) for message in session_messages]
-        return _newest_turns(turns, self.share("session_history"))
+        """Return the newest exchanges that fit into the session's share, as a whole.
+
+        If an exchange is too long for the whole section, its long turns are cut.
+        """
+        kept: list[dict[str, Any]] = []
+        left = room = self.share("session_history")
+        for exchange in reversed(_exchanges([chat.as_turn(turn) for turn in session_messages])):
+            sizes = [
+                tokens.count_up_to(turn["content"], room) + _overhead_tokens(turn)
+                for turn in exchange
+            ]
+            if sum(sizes) <= left:
+                kept[:0] = exchange
+                left -= sum(sizes)
+                continue
+            if not kept or (max(sizes) > room and left >= MIN_CUT_TOKENS):
+                kept[:0] = _cut_exchange(exchange, left)
+            break
+        return kept
 
 
 def chat_messages(compiled: CompiledContext) -> list[chat.ChatMessage]:
@@ -275,27 +291,6 @@ def _best_memories(memories: Sequence[str], room: int) -> list[str]:
         kept.pop()
     if memories and not kept and (best := tokens.cut(memories[0], room)):
         kept.append(best)
-    return kept
-
-
-def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """Return the newest exchanges that fit, as a whole.
-
-    If an exchange is too long for the whole section, its long turns are cut.
-    """
-    kept: list[dict[str, Any]] = []
-    left = room
-    for exchange in reversed(_exchanges(turns)):
-        sizes = [
-            tokens.count_up_to(turn["content"], room) + _overhead_tokens(turn) for turn in exchange
-        ]
-        if sum(sizes) <= left:
-            kept[:0] = exchange
-            left -= sum(sizes)
-            continue
-        if not kept or (max(sizes) > room and left >= MIN_CUT_TOKENS):
-            kept[:0] = _cut_exchange(exchange, left)
-        break
     return kept
 
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Unpack
 from uuid import UUID
 
-import structlog
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
@@ -17,20 +16,9 @@ from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.model_files import require_configured_model
 from memory.exceptions import FactBusy, FactNotFound
+from memory.facts import rows as fact_rows
 from memory.facts.exclusions import include_corrected
 from memory.facts.lifecycle import record_event, refuse_own_proposal, supersede_by_entered
-from memory.facts.rows import (
-    MAX_ATTEMPTS,
-    check_entry,
-    existing_entry,
-    filter_facts,
-    insert,
-    merge_into,
-    nearest_facts,
-    same_scope,
-    tenant_of_entry,
-    update_entry,
-)
 from memory.fields import digest
 from memory.models.attributes import metadata_values
 from memory.models.facts import (
@@ -50,8 +38,6 @@ from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migration_state import require_migrated
-
-logger = structlog.get_logger(__name__)
 
 MAX_NEAR_DUPLICATES = 5
 REMOVE_BATCH = 1_000
@@ -141,22 +127,22 @@ class LongTermMemory:
         Raises:
             PersonBeingErased: an erasure of the user is requested, and not done yet.
         """
-        with known_tenant(tenant_of_entry(entry)):
+        with known_tenant(fact_rows.tenant_of_entry(entry)):
             hold_people([entry.user_id], agent_ids=[entry.agent_id])
             return self._remember(entry, author)
 
     def _remember(self, entry: MemoryEntry, author: Author) -> StoredFact:
         """Store a fact; the caller holds its user."""
-        with known_tenant(tenant_of_entry(entry)) as tenant_id:
+        with known_tenant(fact_rows.tenant_of_entry(entry)) as tenant_id:
             entry.tenant_id = tenant_id
-            check_entry(entry)
+            fact_rows.check_entry(entry)
             _refuse_own_proposal_of(entry, author)
-            for _ in range(MAX_ATTEMPTS):
-                existing = existing_entry(entry)
+            for _ in range(fact_rows.MAX_ATTEMPTS):
+                existing = fact_rows.existing_entry(entry)
                 if existing is None:
                     entry.embedding, entry.embedding_model = _vector_of(entry), model_version()
                     with transaction.atomic():
-                        existing = insert(entry)
+                        existing = fact_rows.insert(entry)
                         if existing is entry:
                             record_event(entry, FactAction.ENTER, author=author)
                             if entry.slot:
@@ -168,21 +154,14 @@ class LongTermMemory:
                     with suppress(FactNotFound):  # deleted meanwhile
                         return _merge_duplicate(existing, entry, author)
             else:
-                raise FactBusy(MAX_ATTEMPTS)
-            others = same_scope(entry).as_of().exclude(memory_id=entry.memory_id)
+                raise FactBusy(fact_rows.MAX_ATTEMPTS)
+            others = fact_rows.same_scope(entry).as_of().exclude(memory_id=entry.memory_id)
             near = tuple(
                 other
-                for other in nearest_facts(
+                for other in fact_rows.nearest_facts(
                     others, entry.embedding, MAX_NEAR_DUPLICATES, threshold=NEAR_DUPLICATE
                 )
                 if not differs_by_one_word(other.content, entry.content)
-            )
-        if near:
-            logger.info(
-                "fact_near_duplicates",
-                tenant_id=str(tenant_id),
-                memory_id=str(entry.memory_id),
-                near=[str(other.memory_id) for other in near],
             )
         return StoredFact(entry.memory_id, created=True, near_duplicates=near)
 
@@ -272,7 +251,7 @@ class LongTermMemory:
             if "content" in changes and embedding is None:
                 embedding = embed([changes["content"]])[0]
             with transaction.atomic():
-                changed = update_entry(
+                changed = fact_rows.update_entry(
                     fact_id,
                     changes,
                     embedding=embedding,
@@ -343,7 +322,7 @@ class LongTermMemory:
         else:
             vector = embed([arguments.text_argument("query", query)], is_query=True)[0]
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
-            rows = filter_facts(
+            rows = fact_rows.filter_facts(
                 tenant,
                 agent_id=agent_id,
                 user_id=user_id,
@@ -354,9 +333,11 @@ class LongTermMemory:
             )
             if without_evidence:
                 rows = rows.without_evidence(agent_id, user_id)
-            facts = nearest_facts(rows, vector, limit, threshold=threshold)
+            facts = fact_rows.nearest_facts(rows, vector, limit, threshold=threshold)
             if agent_id is not None and len(_without_repeated_texts(facts, user_id)) < len(facts):
-                facts = nearest_facts(rows, vector, limit * MAX_COPIES, threshold=threshold)
+                facts = fact_rows.nearest_facts(
+                    rows, vector, limit * MAX_COPIES, threshold=threshold
+                )
                 return _without_repeated_texts(facts, user_id)[:limit]
             return facts
         return []
@@ -370,7 +351,7 @@ class LongTermMemory:
         facts, all of them.
         """
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
-            rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
+            rows = fact_rows.filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
             is_preference = Q(slot__iregex=PREFERENCE_SLOTS)
             rows = rows.defer("embedding").annotate(
                 is_preference=ExpressionWrapper(is_preference, output_field=BooleanField())
@@ -394,7 +375,9 @@ class LongTermMemory:
         """Return the newest facts, newest first; filtered as in `search`."""
         arguments.count_argument("limit", limit)
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
-            rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
+            rows = fact_rows.filter_facts(
+                tenant, agent_id=agent_id, user_id=user_id, filters=filters, at=at
+            )
             return [*rows.order_by("-created_at", "-memory_id")[:limit]]
         return []
 
@@ -439,7 +422,7 @@ def embed_facts(entries: Sequence[MemoryEntry]) -> None:
         InvalidArgument: a field of an entry is invalid.
     """
     for entry in entries:
-        check_entry(entry)
+        fact_rows.check_entry(entry)
     plain = [entry for entry in entries if entry.embedding is None]
     for entry, vector in zip(plain, embed([entry.content for entry in plain]), strict=True):
         entry.embedding = vector
@@ -486,7 +469,7 @@ def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
     """Refuse a fact with an external id, and the text of the author's proposal without one."""
     if entry.external_id is None:
         return  # then the proposal is the same fact
-    proposals = same_scope(entry).filter(
+    proposals = fact_rows.same_scope(entry).filter(
         content_digest=digest(entry.content),
         external_id=None,
         version_of=None,
@@ -525,7 +508,7 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
             refuse_own_proposal(existing.memory_id, author)
-        merged = merge_into(existing.memory_id, entry, revived=revived, author=author)
+        merged = fact_rows.merge_into(existing.memory_id, entry, revived=revived, author=author)
         if revived:
             include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:

@@ -19,7 +19,7 @@ import regex
 
 from memory.text.lexical import lexemes, main_language
 
-_CHANGES: Final = Path(__file__).with_suffix(".toml")
+_LISTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 # The rarity of the words that two statements share: of each, 1 / the number of other statements
 # with it. No figure of LoCoMo's dialogues 0-3 falls; without the conditions on questions about
 # others, R@3 falls from .694 to .680.
@@ -41,13 +41,12 @@ class Statement:
 @cache
 def _pattern(kind: str, language: str) -> "regex.Pattern[str] | None":
     """Return the pattern of the listed words of a language; None without any."""
-    lists = tomllib.loads(_CHANGES.read_text())
     words = [
-        regex.escape(word).replace(r"\*", r"\w*") for word in lists[kind].get(language, "").split()
+        regex.escape(word).replace(r"\*", r"\w*") for word in _LISTS[kind].get(language, "").split()
     ]
     if not words:
         return None
-    edge = "" if language in lists["unspaced"] else r"\b"
+    edge = "" if language in _LISTS["unspaced"] else r"\b"
     return regex.compile(rf"{edge}(?:{'|'.join(words)}){edge}", regex.IGNORECASE)
 
 
@@ -64,7 +63,7 @@ def _has_words(kind: str, text: str, *languages: str) -> bool:
 def _endings() -> "regex.Pattern[str]":
     parts = [
         ".{0,60}".join(map(regex.escape, phrase.split("…")))
-        for phrases in tomllib.loads(_CHANGES.read_text())["ended"].values()
+        for phrases in _LISTS["ended"].values()
         for phrase in phrases.split("|")
     ]
     return regex.compile("|".join(parts), regex.IGNORECASE)
