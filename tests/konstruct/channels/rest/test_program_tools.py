@@ -170,7 +170,8 @@ def test_results_are_of_the_callers_messages(
     tenant_b: Any,
 ) -> None:
     llm_server.answers = [calling("weather")]
-    message = ask(program)
+    bound = program.with_key(name="maria", user_id="maria", agent_id=program.agent.id)
+    message = ask(bound)
     strangers = [
         make_program(tenant_b),
         program.with_key(name="paul", user_id="paul"),
@@ -178,15 +179,8 @@ def test_results_are_of_the_callers_messages(
     ]
     statuses = [give(stranger, message, "22").status_code for stranger in strangers]
     assert statuses == [404, 404, 403]
-    bound = program.with_key(name="maria", user_id="maria", agent_id=program.agent.id)
     assert give(bound, message, "22").status_code == 202
     assert work(bound, message)["reply"]["content"] == "It is sunny."
-
-
-def test_bound_key_sends_tools(program: Program, llm_server: LLMServer) -> None:
-    llm_server.answers = [calling("weather")]
-    bound = program.with_key(name="maria", user_id="maria")
-    assert give(bound, ask(bound), "22").status_code == 202
 
 
 def test_stream_ends_with_the_calls_and_continues_with_the_results(

@@ -149,18 +149,6 @@ def test_content_is_sent_on_request_as_it_is_now(inside_a: Program, receiver: LL
     assert request.body["data"]["reply_content"]
 
 
-def test_facts_are_reported_when_proposed_active_and_superseded(
-    inside_a: Program, receiver: LLMServer
-) -> None:
-    add(receiver, "fact.proposed", "fact.active", includes_content=True)
-    ask(inside_a, "I live in Oslo")
-    fact_id = propose(Message.objects.get(role="user"), "Oslo", "Lives in Oslo").memory_id
-    confirm(fact_id, author=Author(AuthorKind.PERSON, "1", "eva"))
-    work("notification")
-    assert types(receiver) == ["fact.proposed", "fact.active"]
-    assert {request.body["data"]["id"] for request in receiver.requests} == {str(fact_id)}
-
-
 def test_other_types_and_switched_off_webhooks_get_nothing(
     inside_a: Program, receiver: LLMServer
 ) -> None:
