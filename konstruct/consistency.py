@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Substr
 
-from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.delivery import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
-from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -45,7 +45,7 @@ Keys = Callable[[], "QuerySet[Any, Any]"]
 KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: memory_models.PendingEmbedding.objects.values_list("message_id")),
     (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
-    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
+    (ARRIVALS, lambda: Arrival.objects.values_list("id")),
     (ERASURES, lambda: audit_models.ErasureRequest.objects.open().values_list("id")),
     (
         MESSAGE_ERASURES,

@@ -74,11 +74,6 @@ def any_partial_reply_pattern() -> str:
     return "*:partial_reply:*"
 
 
-def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
-    """Return the key of a started connection of a workspace, which can be completed once."""
-    return _key(tenant_id, "install", _id(nonce))
-
-
 def login_seen_key(tenant_id: KeyPart, user_digest: KeyPart, address: KeyPart) -> str:
     """Return the key of a login of a person to the admin from an address."""
     return _key(tenant_id, "login_seen", user_digest, address)

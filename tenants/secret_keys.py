@@ -22,6 +22,12 @@ from tenants.exceptions import KonstructError
 _KEY_ID_DIGITS: Final = 8
 
 
+UNREADABLE: Final = (
+    "The secret of {place} cannot be read with any of CHANNEL_TOKEN_KEYS: add the key that"
+    " encrypted it, or enter the secret again."
+)
+
+
 class SecretUnreadable(KonstructError):
     """A secret was encrypted for another place, or with a key that is not configured."""
 
@@ -37,13 +43,18 @@ def decrypt(encrypted: str, *, tenant_id: UUID, place: str) -> str:
     try:
         content = json.loads(_keys().decrypt(encrypted))
     except InvalidToken:
-        raise SecretUnreadable(
-            f"The secret of {place} cannot be read with any of CHANNEL_TOKEN_KEYS: add the key that"
-            " encrypted it, or enter the secret again."
-        ) from None
+        raise SecretUnreadable(UNREADABLE.format(place=place)) from None
     if (content["tenant"], content["place"]) != (str(tenant_id), place):
         raise SecretUnreadable(f"The secret of {place} was encrypted for another place.")
     return str(content["token"])
+
+
+def reencrypt(encrypted: str, *, place: str) -> str:
+    """Encrypt a secret, or "", with the first key. Raises SecretUnreadable."""
+    try:
+        return encrypted and _keys().rotate(encrypted).decode()
+    except InvalidToken:
+        raise SecretUnreadable(UNREADABLE.format(place=place)) from None
 
 
 def _keys() -> MultiFernet:

@@ -111,7 +111,6 @@ RECORDS: Final = (
     (
         _("Slack"),
         {
-            "channels.slackuser": _("Names of users in Slack."),
             "channels.slackmember": _("Members of the team who answer people from Slack."),
         },
     ),

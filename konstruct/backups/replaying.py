@@ -16,7 +16,6 @@ from django.db.models.functions import Now
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.identities.channel_identities import linked_ids
-from konstruct.privacy import erasure
 from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.retention import apply_rules, remove_before
 from memory.models import MemoryEntry, Message
@@ -59,7 +58,7 @@ def replay(entries: Iterable[journal.Entry]) -> int:
         _request_messages(by_kind["message"], by_kind["conversation"])
     persons = list(ErasureRequest.objects.open())
     for request in persons:
-        erasure.carry_out(
+        erasing.carry_out(
             request, is_replayed=request.requested_by == REQUEST_FIELDS["requested_by"]
         )
     message_erasures = list(MessageErasure.objects.filter(done_at__isnull=True))

@@ -28,7 +28,7 @@ from django.db.models.functions import Now
 
 from konstruct.backups.dumping import Manifest, backup_name, check_tenant, dump_name, jobs_name
 from konstruct.backups.replaying import journal_open_requests, replay
-from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.delivery import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.consistency import Report, verify
 from konstruct.orchestrator import messages

@@ -11,12 +11,10 @@ class ChannelsConfig(AppConfig):
     verbose_name = "Channels"
 
     def ready(self) -> None:
-        """Register the channels that push their replies. A new one is a line here."""
+        """Register the channels with an inbox, and those that push their replies."""
         # Models, which need the apps.
-        from konstruct.channels.delivery import adapter as adapters, queue
-        from konstruct.channels.slack.adapter import SlackAdapter
-        from konstruct.orchestrator import replies
+        from konstruct.channels import delivery, inbox
+        from konstruct.channels.slack import adapter, inbound
 
-        for adapter in (SlackAdapter(),):
-            adapters.register(adapter)
-            replies.register(adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads)
+        delivery.register(adapter.SlackAdapter())
+        inbox.HANDLERS[inbound.CHANNEL] = inbound.handle

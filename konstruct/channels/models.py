@@ -1,7 +1,6 @@
 """Tables of the channels: connected workspaces, events that arrived, and deliveries."""
 
-import uuid
-from typing import Any, Self
+from typing import Self
 
 from django.conf import settings
 from django.db import models
@@ -85,29 +84,6 @@ class SlackInstallation(TenantModel):
         return f"{self.name or self.workspace}"
 
 
-class SlackUser(TenantModel):
-    """The name of a person in a Slack workspace, refreshed now and then."""
-
-    id = fields.random_id()
-    workspace = models.CharField(max_length=255, help_text="Slack's id of the workspace.")
-    slack_id = models.CharField(max_length=255, help_text="Slack's id of the user.")
-    user_id = models.TextField("user", help_text="The user whose memory stores their messages.")
-    name = fields.optional_text(help_text="The person's name in Slack.")
-    looked_up_at = models.DateTimeField(
-        db_default=Now(), help_text="When the name was last read from Slack."
-    )
-
-    # A name in a workspace does not belong to one agent. Not exported: Slack is asked again.
-    personal_data = PersonalData(subject="user_id", key="id")
-
-    class Meta:
-        verbose_name = "Slack user"
-        constraints = [models.UniqueConstraint(fields=["workspace", "slack_id"], name="slack_user")]
-
-    def __str__(self) -> str:
-        return self.name or self.slack_id
-
-
 class SlackMember(TenantModel):
     """The Slack account of a member of the team, who can answer users from Slack."""
 
@@ -151,19 +127,13 @@ class SlackMember(TenantModel):
         }
 
 
-def arrival_key(number: Any) -> models.Func:
-    """Return the key of an arrival's job, its number as a UUID, as an expression."""
-    template = "lpad(to_hex(%(expressions)s), 32, '0')::uuid"
-    return models.Func(number, template=template, output_field=models.UUIDField())
-
-
 class Arrival(TenantModel):
     """An event of a channel: stored before the channel is answered, removed when it is processed.
 
-    Its job has its number as a key. A worker makes a message of it.
+    Its job has its id as a key. A worker makes a message of it.
     """
 
-    id = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(primary_key=True, help_text="It is derived from the deduplication key.")
     channel = models.TextField(help_text="slack …")
     workspace = models.TextField(
         help_text="The workspace in the channel. Its events are processed in order."
@@ -190,11 +160,6 @@ class Arrival(TenantModel):
 
     def __str__(self) -> str:
         return self.key
-
-    @property
-    def job_key(self) -> uuid.UUID:
-        """The key of its job: its number as a UUID."""
-        return uuid.UUID(int=self.pk)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):

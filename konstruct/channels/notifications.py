@@ -20,11 +20,9 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext
 from slack_sdk.models.blocks import Block, ButtonElement, PlainTextObject, SectionBlock
 
-from konstruct.channels.delivery.adapter import PostMark
-from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
-from konstruct.channels.slack.adapter import SlackAdapter, metadata_of, token_of_workspace
+from konstruct.channels.delivery import ChannelRefused, ChannelUnavailable, PostMark
+from konstruct.channels.slack.adapter import SlackAdapter, escape, metadata_of, token_of_workspace
 from konstruct.channels.slack.escalation_answers import ANSWER
-from konstruct.channels.slack.mrkdwn import escape
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.handoff.escalations import held_replies, last_user_message

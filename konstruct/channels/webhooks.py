@@ -21,7 +21,7 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from konstruct.channels import notifications
-from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
+from konstruct.channels.delivery import ChannelRefused, ChannelUnavailable
 from konstruct.orchestrator.models import ToolCall
 from konstruct.outgoing import AddressRefused, check_url, post
 from memory.arguments import text_argument
@@ -124,22 +124,6 @@ def rotate_secret(webhook_id: UUID) -> tuple[Subscription, str]:
         webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
     webhook.refresh_from_db()
     return webhook, secret
-
-
-def reencrypt_secrets() -> int:
-    """Encrypt the secrets of the current tenant's webhooks with the first key; return their number.
-
-    Raises SecretUnreadable, and then changes nothing.
-    """
-    with transaction.atomic():
-        rows = list(webhooks().select_for_update())
-        for webhook in rows:
-            webhook.secret = _encrypt(webhook, _decrypt(webhook, webhook.secret))
-            if webhook.previous_secret:
-                previous = _decrypt(webhook, webhook.previous_secret)
-                webhook.previous_secret = _encrypt(webhook, previous)
-            webhook.save(update_fields=["secret", "previous_secret"])
-    return len(rows)
 
 
 def delete_subscription(subscription: Subscription) -> None:

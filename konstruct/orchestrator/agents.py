@@ -193,11 +193,7 @@ def _validation(agent: Agent) -> Iterator[None]:
             _refuse_taken_name(agent, error)
         is_contradictory = error.message_dict.keys() == {NON_FIELD_ERRORS}
         kind = exceptions.AgentContradictory if is_contradictory else exceptions.AgentInvalid
-        fields = error.message_dict
-        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
-        invalid = kind(text.replace("__all__: ", ""))
-        invalid.fields = fields
-        raise invalid from error
+        raise kind.of(error) from error
     except IntegrityError as error:  # the name was taken after the validation
         _refuse_taken_name(agent, error)
         raise

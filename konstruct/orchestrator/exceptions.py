@@ -1,7 +1,10 @@
 """Errors of the orchestrator."""
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 from uuid import UUID
+
+from django.core.exceptions import ValidationError
 
 from tenants.exceptions import KonstructError
 
@@ -12,11 +15,25 @@ class AgentNotFound(KonstructError):
     is_usage_error = True
 
 
-class AgentInvalid(KonstructError):
-    """A field of an agent is invalid. `fields` has the messages by field, for programs."""
+class FieldsInvalid(KonstructError):
+    """Fields of a row are invalid. `fields` has the messages by field, for programs."""
+
+    fields: Mapping[str, Sequence[str]] = {}
+
+    @classmethod
+    def of(cls, error: ValidationError) -> Self:
+        """Return the error for the messages of `full_clean`."""
+        fields = error.message_dict
+        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
+        invalid = cls(text.replace("__all__: ", ""))
+        invalid.fields = fields
+        return invalid
+
+
+class AgentInvalid(FieldsInvalid):
+    """A field of an agent is invalid."""
 
     is_usage_error = True
-    fields: Mapping[str, Sequence[str]] = {}
 
 
 class AgentContradictory(AgentInvalid):
@@ -27,10 +44,8 @@ class AgentNameTaken(AgentInvalid):
     """Another agent of this tenant has the name."""
 
 
-class LanguageModelInvalid(KonstructError):
-    """A field of a language model is invalid. `fields` has the messages by field."""
-
-    fields: Mapping[str, Sequence[str]] = {}
+class LanguageModelInvalid(FieldsInvalid):
+    """A field of a language model is invalid."""
 
 
 class TooManyQuestions(KonstructError):

@@ -23,8 +23,8 @@ from konstruct.llm.client import HttpLanguageModel, language_model
 from konstruct.llm.completions import host_of
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
-from konstruct.orchestrator.metering import model_tokens_today, tokens_today
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
+from konstruct.orchestrator.usage import model_tokens_today, tokens_today
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.outages import OUTAGES
@@ -95,19 +95,6 @@ def delete_language_model(model: LanguageModel) -> None:
     model.delete()
 
 
-def reencrypt_keys() -> int:
-    """Encrypt the keys of the current tenant's models with the first key; return their number.
-
-    Raises SecretUnreadable, and then changes nothing.
-    """
-    with transaction.atomic():
-        models = list(LanguageModel.objects.exclude(secret_key="").select_for_update())
-        for model in models:
-            _set_key(model, key_of(model))
-            model.save(update_fields=["secret_key"])
-    return len(models)
-
-
 def key_of(model: LanguageModel) -> str:
     """Return the key of a model; "": none. Raises SecretUnreadable."""
     if not model.secret_key:
@@ -153,11 +140,7 @@ def _validation(model: LanguageModel) -> Iterator[None]:
         with transaction.atomic():
             yield
     except ValidationError as error:
-        fields = error.message_dict
-        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
-        invalid = LanguageModelInvalid(text)
-        invalid.fields = fields
-        raise invalid from error
+        raise LanguageModelInvalid.of(error) from error
     except IntegrityError as error:  # the name was taken after the validation
         raise LanguageModelInvalid("name: This name was taken meanwhile.") from error
 

@@ -16,7 +16,7 @@ from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import ProgramToolsInvalid, ResultsMissing, WrongState
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import AnswerOptions, HeldFor, PendingReply, ToolCall
-from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.models.replies import ToolCallState
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.people import hold_people

@@ -22,10 +22,9 @@ from konstruct.llm import completions
 from konstruct.llm.client import language_model
 from konstruct.llm.completions import Completion, CompletionRequest, OnText
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
-from konstruct.orchestrator import builder, language_models, metering
+from konstruct.orchestrator import builder, language_models, usage
 from konstruct.orchestrator.builder import AgentForReply, limited_options
 from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall, ModelKind
-from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
 from memory.context.prompt import PromptParts, Reranking
 from tenants.context import current_tenant_id, execute
@@ -38,7 +37,7 @@ REPLY: Final = "reply"
 MIN_SECONDS: Final = 1.0
 # The purposes of calls.
 PURPOSES: Final = (
-    *(REPLY, metering.RERANKING, "extraction", "dry run", "saved questions", "asking again"),
+    *(REPLY, usage.RERANKING, "extraction", "dry run", "saved questions", "asking again"),
     "test",
 )
 # Records the outcome of a call once, and counts the call with it.
@@ -57,7 +56,7 @@ SELECT (created_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 1,
        (outcome = 'failed')::int, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
 FROM finished
 """
-_FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
+_FINISH: Final = _RECORD + usage.ADD.format(rows=_FINISHED)
 
 
 def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
@@ -328,7 +327,7 @@ def rank(
     scores: tuple[float, ...] = ()
     try:
         language_models.require_available(model)
-        meter = {"purpose": metering.RERANKING, **meter}
+        meter = {"purpose": usage.RERANKING, **meter}
         scores = call(model, request, meter, None, timeout=RERANK_SECONDS).scores
     except LLMError as error:
         language_models.record_failure(model, error)

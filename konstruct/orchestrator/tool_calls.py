@@ -17,7 +17,7 @@ from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
 from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
-from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.models.replies import ToolCallState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
 from tenants import traces, transaction

@@ -3,21 +3,29 @@
 Counts are added to the day's row in the transaction of the counted rows. Storage and
 memories are measured at intervals. Memories that were stored since the last measurement are added
 to its result.
+
+`runner` records each call of a language model before it is sent, and its outcome afterwards.
 """
 
 import logging
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import DatabaseError
+from django.db.models import Count, F, Q, Sum
+from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from konstruct.orchestrator.models import CallOutcome, ModelCall
+from memory.models import Message
 from tenants import context
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
@@ -27,6 +35,8 @@ from tenants.outages import OUTAGES
 from tenants.outbox.events import record_event, remove_old_events
 from tenants.outbox.models import EventType
 from tenants.serving import tenant_of_request
+
+logger = logging.getLogger(__name__)
 
 REFUSALS: Final = counter(
     "konstruct_quota_refusals_total",
@@ -187,9 +197,6 @@ def first_of_month(moment: datetime | None = None) -> date:
     return (moment or timezone.now()).astimezone(UTC).date().replace(day=1)
 
 
-logger = logging.getLogger(__name__)
-
-
 # --- Measuring ------------------------------------------------------------------------------------
 
 # A periodic task measures tenants, those with the oldest measurement first, for at most
@@ -277,3 +284,107 @@ def measure(tenant: Tenant) -> dict[str, Any]:
 def _measured_at(tenant: Tenant) -> datetime:
     at = tenant.usage.get("measured_at")
     return datetime.fromisoformat(at) if at else datetime.min.replace(tzinfo=UTC)
+
+
+# --- Calls of language models ---------------------------------------------------------------------
+
+# The purpose of calls of rerankers.
+RERANKING: Final = "reranking"
+
+
+def last_calls(messages: Iterable[Message]) -> dict[UUID, ModelCall]:
+    """Return the last call for each message of a user, and the call that wrote each reply.
+
+    Args:
+        messages: messages of the current tenant.
+
+    Returns:
+        The calls by the ids of the messages; a message without a known call is left out.
+    """
+    asked = {message.pk: message.in_reply_to_id or message.pk for message in messages}
+    calls = ModelCall.objects.filter(message_id__in=asked.values()).order_by("created_at")
+    calls = calls.exclude(purpose=RERANKING)
+    last = {call.message_id: call for call in calls}
+    last_done = {call.message_id: call for call in calls if call.outcome == CallOutcome.DONE}
+    found = {
+        pk: (last if asked_id == pk else last_done).get(asked_id) for pk, asked_id in asked.items()
+    }
+    return {pk: call for pk, call in found.items() if call is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """The calls of one day (UTC), agent, purpose and model."""
+
+    day: date
+    agent_id: UUID | None
+    purpose: str
+    language_model: str
+    """Name of the tenant's language model; "": the deployment's."""
+    model: str
+    calls: int = 0
+    """All calls, with unknown ones."""
+    failed: int = 0
+    unknown: int = 0
+    """Calls without an answer: running ones, and those of processes that have ended."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+
+_GROUP: Final = ("day", "agent_id", "purpose", "language_model", "model")
+
+
+def model_usage(
+    *,
+    since: datetime,
+    until: datetime | None = None,
+    agent_id: UUID | None = None,
+    limit: int | None = None,
+) -> list[ModelUsage]:
+    """Return the current tenant's usage by day, agent, purpose and model, newest day first.
+
+    Args:
+        since: only calls from this time on.
+        until: only calls before this time; None: no end.
+        agent_id: only this agent.
+        limit: the maximum number of rows; None: all.
+    """
+    chosen = {"created_at__gte": since, "created_at__lt": until, "agent_id": agent_id}
+    filters = {name: value for name, value in chosen.items() if value is not None}
+    groups = (
+        ModelCall.objects.filter(**filters)
+        .annotate(day=TruncDate("created_at", tzinfo=UTC))
+        .order_by("-day", *_GROUP[1:])
+        .values_list(*_GROUP)
+        .annotate(
+            sum_calls=Count("id"),
+            sum_failed=Count("id", filter=Q(outcome=CallOutcome.FAILED)),
+            sum_unknown=Count("id", filter=Q(outcome=CallOutcome.UNKNOWN)),
+            sum_prompt_tokens=Sum("prompt_tokens"),
+            sum_completion_tokens=Sum("completion_tokens"),
+            sum_cost=Sum("cost"),
+        )
+    )
+    return [ModelUsage(*row) for row in groups[:limit]]
+
+
+def midnight() -> datetime:
+    """Return the beginning of today (UTC)."""
+    return timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def model_tokens_today(names: Sequence[str]) -> dict[str, int]:
+    """Return the tokens of today (UTC) of the tenant's language models by their names."""
+    calls = ModelCall.objects.filter(created_at__gte=midnight(), language_model__in=names)
+    sums = calls.values("language_model").annotate(
+        tokens=Sum(F("prompt_tokens") + F("completion_tokens"))
+    )
+    return dict(sums.order_by().values_list("language_model", "tokens"))
+
+
+def tokens_today(agent_id: UUID, purpose: str) -> int:
+    """Return the tokens that the agent has used today (UTC) for this purpose."""
+    calls = ModelCall.objects.filter(created_at__gte=midnight(), agent_id=agent_id, purpose=purpose)
+    used = calls.aggregate(tokens=Sum(F("prompt_tokens") + F("completion_tokens")))
+    return used["tokens"] or 0

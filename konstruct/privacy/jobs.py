@@ -13,8 +13,8 @@ from django.db.models import Model
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.models import HistoryMerge
-from konstruct.privacy import erasure, merge as history_merge
-from konstruct.privacy.erasure import messages
+from konstruct.privacy import merge as history_merge
+from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.erasure.erasing import ErasureInProgress
 from konstruct.privacy.retention import apply_rules
 from tenants import jobs
@@ -88,7 +88,7 @@ class OwnerJob:
 def _erase(key: UUID) -> None:
     request = ErasureRequest.objects.filter(pk=key).first()
     if request is not None:
-        erasure.carry_out(request)
+        erasing.carry_out(request)
 
 
 def _erase_messages(key: UUID) -> None:

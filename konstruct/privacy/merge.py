@@ -17,14 +17,15 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.messages import STATES, Thread, lock_windows
 from konstruct.orchestrator.models import HistoryMerge
-from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
+from konstruct.privacy.erasure.messages import LOCK_EMBEDDING
+from konstruct.privacy.erasure.person import with_replies
 from memory.conversations import short_term, thread_window
 from memory.models import Message
 from memory.models.recall import scope_number
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
-from tenants.context import connection, execute, fetch_all, fetch_column, required_tenant_id
+from tenants.context import connection, execute, fetch_column, required_tenant_id
 from tenants.locking import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
 
@@ -36,18 +37,6 @@ BATCH: Final = 500
 # for this time.
 MIN_AGE: Final = timedelta(seconds=60)
 MERGE_ACTOR: Final = Actor(ActorKind.OPERATOR, "moving", "moving")
-
-# Questions and their replies move together.
-_NEXT: Final = """
-    WITH asked AS (
-        SELECT DISTINCT coalesce(in_reply_to_id, id) AS id FROM memory_message
-        WHERE agent_id = %(agent)s AND user_id = %(from)s LIMIT %(limit)s
-    )
-    SELECT message.id, message.number FROM memory_message AS message JOIN asked
-      ON asked.id = message.id OR asked.id = message.in_reply_to_id
-    WHERE message.agent_id = %(agent)s AND message.user_id = %(from)s
-    ORDER BY message.number
-"""
 
 
 def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
@@ -92,10 +81,12 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
     with _lock_windows(move, agent_id):
         if not _lock_if_current(move):
             return False
-        batch = fetch_all(_NEXT, {**parameters, "limit": BATCH})
+        rows = Message.objects.filter(agent_id=agent_id, user_id=move.from_user)
+        # Questions and their replies move together.
+        batch = with_replies(rows.only("pk", "number"), BATCH)
         if not batch:
             return False
-        ids, numbers = (list(column) for column in zip(*batch, strict=True))
+        ids, numbers = [row.pk for row in batch], [row.number for row in batch]
         execute(LOCK_EMBEDDING, {"ids": ids})
         _write_thread_states(move)
         _run_statements(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})

@@ -4,53 +4,27 @@ Facts expire by their own dates (`expires_at`). Sessions of graphs stay until th
 """
 
 import logging
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_redis import get_redis_connection
 
 from konstruct.orchestrator.retention_rules import apply_due_changes
-from konstruct.privacy.erasure.rows import delete_messages
+from konstruct.privacy.erasure.messages import delete_messages
 from memory.conversations import short_term, thread_window
 from memory.models import Message
 from tenants import journal, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, ListExport, RetentionRule
-from tenants.context import connection, execute, fetch_row, required_tenant_id
+from tenants.context import execute, required_tenant_id
 from tenants.personal_data import personal_tables
-from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
 BATCH = 1000
-# The position before the first message: a time and a number.
-_BEFORE_FIRST: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
 RETENTION_ACTOR = Actor(ActorKind.OPERATOR, "retention", "retention")
-
-# A message and its reply are removed together. A message that waits for its reply stays. The order
-# is that of the index on agent and time, so that Postgres sorts nothing and reads no row twice.
-_OLD_MESSAGES = """
-WITH asked AS (
-    SELECT message.id, message.number, message.user_id, message.created_at, reply.id AS reply_id,
-           reply.number AS reply_number, reply.user_id AS reply_user
-    FROM memory_message AS message
-    LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = message.id
-    WHERE message.agent_id = %(agent)s AND message.created_at < %(before)s
-      AND (message.created_at, message.number) > (%(after)s, %(after_number)s)
-      AND message.in_reply_to_id IS NULL
-      AND coalesce(reply.created_at < %(before)s, true)
-      AND NOT EXISTS (
-        SELECT FROM orchestrator_pendingreply AS pending WHERE pending.message_id = message.id
-      )
-    ORDER BY message.created_at, message.number LIMIT %(limit)s
-)
-SELECT id, number, user_id, created_at, number FROM asked
-UNION ALL
-SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE reply_id IS NOT NULL
-"""
 
 
 def apply_rules() -> dict[UUID, int]:
@@ -78,7 +52,7 @@ def _days_by_agent() -> dict[UUID, int]:
 
 
 def _remove_before(agent_id: UUID, days: int, before: datetime) -> int:
-    if fetch_row(_OLD_MESSAGES, _values(agent_id, before, _BEFORE_FIRST, limit=1)) is not None:
+    if _old_messages(agent_id, before).exists():
         # Before the rows are removed: if the journal cannot be written, they stay.
         journal.append(
             required_tenant_id(), "retention", agent=str(agent_id), before=before.isoformat()
@@ -89,15 +63,35 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> int:
 def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
     """Remove the conversations of an agent before a time, without writing the journal.
 
+    A transaction removes a batch of messages with their replies, and writes the access log. Windows
+    are removed from the cache before the commit, so that a killed worker leaves no window with
+    removed turns; and after it, because a reader may have written them again.
+
     Returns the number of removed messages.
     """
     messages, users = 0, set[str]()
-    for batch in _batches(agent_id, days, before):
+    rows = _old_messages(agent_id, before)
+    # Ends: each batch is removed, and begins where the last one ended.
+    while asked := list(rows[:BATCH]):
+        rows = _old_messages(agent_id, before).filter(created_at__gte=asked[-1].created_at)
+        batch = [*asked, *(message.reply for message in asked if hasattr(message, "reply"))]
+        of_batch = {message.user_id for message in batch}
+        with transaction.atomic():
+            delete_messages(batch)
+            ListExport.objects.all().remove()
+            record_access(
+                Action.DELETE,
+                "messages past their time",
+                by=RETENTION_ACTOR,
+                agent_id=agent_id,
+                days=days,
+                said_before=before,
+                messages=len(batch),
+                users=len(of_batch),
+            )
+            _delete_windows(agent_id, of_batch)
+        _delete_windows(agent_id, of_batch)
         messages += len(batch)
-        of_batch = {user_id for _, _, user_id in batch}
-        for user_id in sorted(of_batch):
-            short_term.delete_window(required_tenant_id(), agent_id, user_id)
-        thread_window.delete_all_threads(required_tenant_id())
         users |= of_batch
     with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
@@ -110,55 +104,24 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
     return messages
 
 
-def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
-    """Remove messages with their replies, a batch in each transaction; yield the batches.
+def _delete_windows(agent_id: UUID, users: Iterable[str]) -> None:
+    for user_id in sorted(users):
+        short_term.delete_window(required_tenant_id(), agent_id, user_id)
+    thread_window.delete_all_threads(required_tenant_id())
 
-    The transaction also writes the access log. Windows are removed from the cache before the
-    commit, so that a killed worker leaves no window with removed turns.
+
+def _old_messages(agent_id: UUID, before: datetime) -> QuerySet[Message]:
+    """Return messages with their replies, which are removed together, in the order of the index.
+
+    A message that waits for its reply stays, and one with a reply that is not old.
     """
-    after = _BEFORE_FIRST
-    # Ends: each batch begins after the last one, and none is newer than `before`.
-    while True:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_OLD_MESSAGES, _values(agent_id, before, after, limit=BATCH))
-            found = cursor.fetchall()
-            if not found:
-                return
-            batch = [(id, number, user_id) for id, number, user_id, *_ in found]
-            after = max((created_at, number) for *_, created_at, number in found)
-            users = {user_id for *_, user_id in batch}
-            delete_messages(
-                [
-                    Message(pk=pk, number=number, agent_id=agent_id, user_id=user_id)
-                    for pk, number, user_id in batch
-                ]
-            )
-            ListExport.objects.all().remove()
-            record_access(
-                Action.DELETE,
-                "messages past their time",
-                by=RETENTION_ACTOR,
-                agent_id=agent_id,
-                days=days,
-                said_before=before,
-                messages=len(batch),
-                users=len(users),
-            )
-            tenant_id = required_tenant_id()
-            keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in users]
-            get_redis_connection("default").unlink(*keys)
-            thread_window.delete_all_threads(tenant_id)
-        yield batch
-
-
-def _values(
-    agent_id: UUID, before: datetime, after: tuple[datetime, int], *, limit: int
-) -> dict[str, Any]:
-    """Return the parameters of _OLD_MESSAGES."""
-    return {
-        "agent": agent_id,
-        "before": before,
-        "after": after[0],
-        "after_number": after[1],
-        "limit": limit,
-    }
+    has_no_new_reply = Q(reply__isnull=True) | Q(reply__created_at__lt=before)
+    rows = Message.objects.filter(
+        has_no_new_reply,
+        agent_id=agent_id,
+        created_at__lt=before,
+        in_reply_to__isnull=True,
+        pending_reply__isnull=True,
+    )
+    rows = rows.select_related("reply").defer("content", "reply__content")
+    return rows.order_by("created_at", "number")

@@ -31,7 +31,7 @@ def readings() -> dict[str, Reading]:
         StrictCharField,
     )
     from konstruct.api.http.views import _matches
-    from konstruct.channels.slack import events, mrkdwn
+    from konstruct.channels.slack import adapter, events
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.serializers import read_filters
     from konstruct.llm import completions, responder
@@ -94,7 +94,7 @@ def readings() -> dict[str, Reading]:
         "llm, the excerpt of an error": completions.CompletionRequest(
             [{"role": "user", "content": "Hi"}], "", "fast"
         ).excerpt,
-        "mrkdwn.split": mrkdwn.split,
+        "adapter.split": adapter.split,
         "slack.plain_text": lambda text: events.plain_text(text, bot="U1", agent="Ada", names={}),
         "slack.mentions": lambda text: events.mentions(text, "U1"),
         "slack.mentioned_users": events.mentioned_users,

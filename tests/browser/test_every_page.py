@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from itertools import chain
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 from zoneinfo import available_timezones
 
 import pytest
@@ -24,7 +24,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout, expect
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
-from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember, SlackUser
+from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember
 from konstruct.channels.slack.installations import SCOPES, connect
 from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
@@ -145,9 +145,10 @@ def _fill(tenant: Tenant) -> None:
         token="xoxb-of-no-one", scopes=SCOPES, by=NAME,
     )  # fmt: skip
     installation = SlackInstallation.objects.get()
-    SlackUser.objects.create(workspace="T1", slack_id="U1", user_id=NOA, name=NAME)
     SlackMember.objects.create(installation=installation, slack_id="U2", member=person)
-    Arrival.objects.create(channel="slack", workspace="T1", key="Ev1", event={"text": HEBREW_TEXT})
+    Arrival.objects.create(
+        id=uuid4(), channel="slack", workspace="T1", key="Ev1", event={"text": HEBREW_TEXT}
+    )
     Delivery.objects.create(message=reply, channel="slack", address={"channel": "C1"})
     Subscription.objects.create(
         target="mail", addresses=["noa@example.com"], types=["escalation.opened", "erasure.done"]

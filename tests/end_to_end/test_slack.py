@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from konstruct.channels.delivery.rendering import PLACEHOLDER
+from konstruct.channels.delivery import PLACEHOLDER
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
 from tests.servers.llm import Answer
 from tests.servers.slack import SlackServer, mention, message_event, signed

@@ -29,8 +29,8 @@ STEPS = [
 ]
 # Of the functions that update a channel.
 STEPS_OF_CHANNELS = [
-    ("konstruct.channels.delivery.queue", "record_post"),
-    ("konstruct.channels.delivery.rendering", "update_post"),
+    ("konstruct.channels.delivery", "record_post"),
+    ("konstruct.channels.delivery", "update_post"),
 ]
 # `after` one step is `before` the next one. These points are distinct.
 POINTS = [f"before {step}" for _, step in STEPS] + [

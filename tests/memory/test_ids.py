@@ -9,7 +9,8 @@ import pytest
 from django.db import IntegrityError
 
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.privacy.archive import export_memory, import_memory
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.archive.importing import import_memory
 from memory.archive import SQLiteManager
 from memory.arguments import as_code_points, new_id_argument
 from memory.conversations.importing import ImportedTurn, import_turns

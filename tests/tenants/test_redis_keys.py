@@ -37,7 +37,6 @@ texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_f
         ("escalation_status_key", ("th1",), "escalation:th1"),
         ("pending_tool_confirm_key", ("th1",), "tool_confirm:th1"),
         ("partial_reply_key", ("m1",), "partial_reply:m1"),
-        ("install_state_key", ("n1",), "install:n1"),
         ("login_seen_key", ("d1", "a1"), "login_seen:d1:a1"),
     ],
 )
@@ -47,7 +46,7 @@ def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
 
 
 def test_the_formats_above_are_all() -> None:
-    assert len(CONSTRUCTORS) == 10
+    assert len(CONSTRUCTORS) == 9
 
 
 @pytest.mark.parametrize("constructor", ALL)
@@ -58,7 +57,7 @@ def test_key_begins_with_the_tenant_and_requires_it(constructor: Callable[..., s
 
 
 # Values of people, channels and programs: any text.
-IDS = {"message_id", "thread_id", "user_id", "nonce"}
+IDS = {"message_id", "thread_id", "user_id"}
 COLLIDING = ["a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800"]
 
 

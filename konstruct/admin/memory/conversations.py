@@ -21,9 +21,9 @@ from konstruct.admin.operations.escalations import transfer_targets
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people
-from konstruct.orchestrator.metering import last_calls
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import CLOSED
+from konstruct.orchestrator.usage import last_calls
 from konstruct.templatetags.texts import speaker
 from memory.browse import lists
 from memory.browse.lists import displayed_names

@@ -18,9 +18,9 @@ from unfold.decorators import display
 from konstruct.admin import access
 from konstruct.admin.pages import AgentFilter, UserFilter, column, link
 from konstruct.api.health import readiness
-from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.delivery import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
-from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
@@ -156,15 +156,12 @@ class ArrivalAdmin(JobAdmin):
     """The inbox: empty but for moments, and for events that were given up."""
 
     kind = ARRIVALS
-    job_key = arrival_key(OuterRef("id"))
+    job_key = OuterRef("id")
     list_display = ("key", "state", "attempts", "last_error", "due_at", "created_at")
     list_filter = (JobStateFilter, "channel")
     list_select_related = False
     search_fields = ("key",)
-    ordering = ("-id",)
-
-    def retry_job(self, row: Any) -> bool:
-        return ARRIVALS.retry(row.job_key)
+    ordering = ("-created_at", "-id")
 
 
 @admin.register(Delivery, site=tenant_site)

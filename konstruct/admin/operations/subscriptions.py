@@ -23,7 +23,7 @@ from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
 from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, id_column, show_outcome
 from konstruct.apps import translated_choices
 from konstruct.channels import webhooks
-from konstruct.channels.models import SlackInstallation, SlackMember, SlackUser
+from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
 from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
@@ -370,15 +370,6 @@ class SlackInstallationAdmin(access.AuditedReadOnlyAdmin):
                 gettext("%(done)s disconnected.") % {"done": disconnected},
                 messages.SUCCESS,
             )
-
-
-@admin.register(SlackUser, site=tenant_site)
-class SlackUserAdmin(access.AuditedReadOnlyAdmin):
-    """Names of Slack users."""
-
-    list_display = ("slack_id", "name", "user_id", "workspace", "looked_up_at")
-    search_fields = ("slack_id", "name", "user_id")
-    ordering = ("workspace", "slack_id")
 
 
 class ConnectForm(PageForm):

@@ -21,13 +21,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from konstruct.admin import pages
 from konstruct.admin.access import log_access
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
-from konstruct.orchestrator.identities.timeline import (
-    PERMISSIONS,
-    Entry,
-    EntryKind,
-    Position,
-    timeline,
-)
+from konstruct.orchestrator.identities.timeline import Entry, EntryKind, Position, timeline
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from konstruct.templatetags.texts import translated
 from memory.arguments import as_code_points, time_zones
@@ -182,7 +176,7 @@ def _timeline(
     agents: Mapping[UUID, str],
 ) -> dict[str, Any]:
     """Return a page of the timeline until the end of a day, and before the entry `before`."""
-    kinds = [kind for kind in EntryKind if request.user.has_perm(PERMISSIONS[kind])]
+    kinds = [kind for kind in EntryKind if request.user.has_perm(kind.permission)]
     position = pages.as_position(request.GET.get("before"))
     before = Position(*position) if position else None if moment is None else Position(moment)
     entries = timeline(user_ids, kinds=kinds, before=before, limit=PER_PAGE + 1)

@@ -16,7 +16,6 @@ from tenants.operations import CommentOnTables, protect_tables
 PRIVILEGES = {
     "channels_delivery": ["INSERT", "UPDATE"],
     "channels_slackinstallation": ["INSERT", "UPDATE"],
-    "channels_slackuser": ["INSERT", "UPDATE"],
     "channels_arrival": ["INSERT", "UPDATE", "DELETE"],
     "channels_slackmember": ["INSERT", "UPDATE", "DELETE"],
 }
@@ -227,7 +226,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="SlackUser",
+            name="Arrival",
             fields=[
                 (
                     "tenant_id",
@@ -236,57 +235,11 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
+                        help_text="It is derived from the deduplication key.",
                         primary_key=True,
                         serialize=False,
                     ),
                 ),
-                (
-                    "workspace",
-                    models.CharField(help_text="Slack's id of the workspace.", max_length=255),
-                ),
-                ("slack_id", models.CharField(help_text="Slack's id of the user.", max_length=255)),
-                (
-                    "user_id",
-                    models.TextField(
-                        help_text="The user whose memory stores their messages.",
-                        verbose_name="user",
-                    ),
-                ),
-                (
-                    "name",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="The person's name in Slack.",
-                    ),
-                ),
-                (
-                    "looked_up_at",
-                    models.DateTimeField(
-                        db_default=Now(),
-                        help_text="When the name was last read from Slack.",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "Slack user",
-                "constraints": [
-                    models.UniqueConstraint(fields=("workspace", "slack_id"), name="slack_user")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Arrival",
-            fields=[
-                (
-                    "tenant_id",
-                    models.UUIDField(db_default=CurrentTenant(), editable=False),
-                ),
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("channel", models.TextField(help_text="slack …")),
                 (
                     "workspace",
@@ -385,7 +338,6 @@ class Migration(migrations.Migration):
                 "Delivery": "A message that is shown in a channel: where it is shown, and by which posts.",
                 "SlackInstallation": "A Slack workspace of the tenant, with its agent and the token of the bot.",
                 "SlackMember": "The Slack account of a member of the team, who can answer users from Slack.",
-                "SlackUser": "The name of a person in a Slack workspace, refreshed now and then.",
             },
         ),
     ]

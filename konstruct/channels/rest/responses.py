@@ -23,8 +23,7 @@ from konstruct.api.http.problems import Problem, current_request_id, problem_of
 from konstruct.api.http.views import ApiViewSet, agent_names
 from konstruct.channels.rest import serializers
 from konstruct.orchestrator import replies
-from konstruct.orchestrator.models.escalations import Escalation
-from konstruct.orchestrator.models.tool_calls import ToolCall
+from konstruct.orchestrator.models import Escalation, ToolCall
 from memory.models import Message, PendingEmbedding
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason

@@ -12,19 +12,13 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext, gettext_lazy as _
-from slack_sdk.models.blocks import (
-    Block,
-    InputBlock,
-    PlainTextInputElement,
-    PlainTextObject,
-    SectionBlock,
-)
+from slack_sdk.models import blocks
 from slack_sdk.models.views import View
 
-from konstruct.channels.exceptions import ChannelError
+from konstruct.channels.delivery import ChannelError
 from konstruct.channels.models import SlackMember
 from konstruct.channels.slack.adapter import token_of_workspace
-from konstruct.channels.slack.events import native_id
+from konstruct.channels.slack.events import native_id, pressed_button, sender_of
 from konstruct.channels.slack.inbound import serving_tenant
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.handoff.escalations import (
@@ -62,12 +56,10 @@ def receive_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
         The JSON of the response, which may be empty; None if the request is not about an answer.
     """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
-        if payload.get("type") == "block_actions":
-            actions = payload.get("actions")
-            action = actions[0] if isinstance(actions, list) and actions else None
-            if isinstance(action, Mapping) and action.get("action_id") == ANSWER:
-                _open_form(payload, action.get("value"))
-                return {}
+        pressed, escalation_id = pressed_button(payload)
+        if pressed == ANSWER:
+            _open_form(payload, escalation_id)
+            return {}
         view = payload.get("view")
         if payload.get("type") != "view_submission" or not isinstance(view, Mapping):
             return None
@@ -144,9 +136,8 @@ def member_of(workspace: str, slack_id: str) -> Any:
 
 def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:
     """Return the workspace and the user of a request; "" for a user of another workspace."""
-    workspace, user = native_id(payload.get("team"), "id"), native_id(payload.get("user"), "id")
-    home = native_id(payload.get("user"), "team_id")
-    return workspace, user if home in ("", workspace) else ""
+    workspace, user, home = sender_of(payload)
+    return workspace, user if home == workspace else ""
 
 
 def _escalation(value: object) -> Escalation | None:
@@ -172,24 +163,24 @@ def _note(action: Action, member: Any, escalation: Escalation, **detail: Any) ->
 
 def _form(escalation: Escalation, member: Any) -> View:
     """Return the form, with the user's last message if the member may read conversations."""
-    blocks: list[Block] = []
+    shown: list[blocks.Block] = []
     if member.has_perm(READ_PERMISSION):
         message = last_user_message(Thread.of(escalation))
         if message:
-            blocks.append(_plain(message.content))
+            shown.append(_plain(message.content))
         _note(Action.VIEW, member, escalation)
     agent = Agent.objects.filter(pk=escalation.agent_id).values_list("name", flat=True).first()
-    field = InputBlock(
+    field = blocks.InputBlock(
         block_id=ANSWER,
         label=gettext("Your answer"),
         hint=gettext("The user of %(value)s reads it under your name, %(username)s.")
         % {"value": agent or gettext("the agent"), "username": member.get_username()},
-        element=PlainTextInputElement(
+        element=blocks.PlainTextInputElement(
             action_id=ANSWER, multiline=True, max_length=MAX_ANSWER_CHARACTERS
         ),
     )
     return _view(
-        *blocks,
+        *shown,
         field,
         callback_id=ANSWER,
         private_metadata=str(escalation.pk),
@@ -197,15 +188,15 @@ def _form(escalation: Escalation, member: Any) -> View:
     )
 
 
-def _view(*blocks: Block, **fields: Any) -> View:
+def _view(*shown: blocks.Block, **fields: Any) -> View:
     title, close = gettext("Answer as a person"), gettext("Close")
-    return View(type="modal", title=title, close=close, blocks=blocks, **fields)
+    return View(type="modal", title=title, close=close, blocks=shown, **fields)
 
 
-def _plain(text: str) -> SectionBlock:
+def _plain(text: str) -> blocks.SectionBlock:
     """Return a block of plain text, in which Slack ignores mentions and markup."""
     shown = text if len(text) <= MAX_ANSWER_CHARACTERS else f"{text[: MAX_ANSWER_CHARACTERS - 1]}…"
-    return SectionBlock(text=PlainTextObject(text=shown, emoji=False))
+    return blocks.SectionBlock(text=blocks.PlainTextObject(text=shown, emoji=False))
 
 
 def _error(text: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from konstruct.channels.slack.mrkdwn import escape
+from konstruct.channels.slack.adapter import escape
+from konstruct.orchestrator.history_import.chats import SLACK_TOKEN, slack_text
 from konstruct.orchestrator.messages import attachment_note
 from memory.context.chat import storable_text, with_speaker
 
@@ -15,9 +16,7 @@ from memory.context.chat import storable_text, with_speaker
 _WRITTEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 # Slack's ids have 9 to 20 letters and digits; its timestamps are digits with a point.
 _ID: Final = re.compile(r"[A-Za-z0-9.]{1,50}")
-_TOKEN: Final = re.compile(r"<([^<>]*)>")
 _USER: Final = re.compile(r"@[A-Z0-9]+")
-_ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 # The characters between the mention of the bot and the text.
 _AFTER_MENTION: Final = " \t\r\n,:;–—-"
 MAX_NAME_CHARACTERS: Final = 120
@@ -121,7 +120,6 @@ def read_message(envelope: Envelope, *, bot: str, now: datetime) -> MessageEvent
     teams = (native_id(event, "user_team"), native_id(event, "team"), native_id(profile, "team"))
     sent_at = _time(ts) or now
     texts = (own_text, *_transcriptions(files), *_forwarded(event.get("attachments")))
-    name = _text(profile, "display_name") or _text(profile, "real_name")
     return MessageEvent(
         kind=kind,
         workspace=envelope.workspace,
@@ -132,7 +130,7 @@ def read_message(envelope: Envelope, *, bot: str, now: datetime) -> MessageEvent
         at=max(min(sent_at, now), now - MAX_AGE).isoformat(),
         thread_ts=native_id(event, "thread_ts") or ("" if kind is AddressedBy.DIRECT else ts),
         text=storable_text("\n".join(filter(None, texts))),
-        name=storable_text(name[:MAX_NAME_CHARACTERS]),
+        name=name_of(profile),
         files=_file_names(files),
     )
 
@@ -141,6 +139,26 @@ def native_id(mapping: Any, name: str) -> str:
     """Return the Slack id with this name; "" if it is missing or invalid."""
     text = _text(mapping, name)
     return text if _ID.fullmatch(text) else ""
+
+
+def name_of(profile: Any) -> str:
+    """Return the display name of a profile, else the real one; "" without one."""
+    name = _text(profile, "display_name") or _text(profile, "real_name")
+    return storable_text(name[:MAX_NAME_CHARACTERS])
+
+
+def pressed_button(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the action and the value of a button that a user has pressed; ("", ""): none."""
+    actions = _mappings(payload.get("actions"))
+    if _text(payload, "type") != "block_actions" or not actions:
+        return "", ""
+    return _text(actions[0], "action_id"), _text(actions[0], "value")
+
+
+def sender_of(payload: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the workspace of an interaction, the user and the workspace of the user, or ""."""
+    workspace, user = (native_id(payload.get(name), "id") for name in ("team", "user"))
+    return workspace, user, native_id(payload.get("user"), "team_id") or workspace
 
 
 def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> str:
@@ -154,24 +172,20 @@ def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> 
         names: known display names, by Slack's ids of users.
     """
     text = text.strip()
-    first = _TOKEN.match(text)
+    first = SLACK_TOKEN.match(text)
     if first and _target(first[1]) == f"@{bot}":
         text = text[first.end() :].lstrip(_AFTER_MENTION)
-    known = {**names, bot: agent}
-    # Every second part is the content of a token.
-    parts = _TOKEN.split(text)
-    parts[1::2] = [_token(token, known) for token in parts[1::2]]
-    return "".join(map(_unescape, parts)).strip()
+    return slack_text(text, {**names, bot: agent}).strip()
 
 
 def mentions(text: str, user: str) -> bool:
     """Return whether a text mentions a user."""
-    return any(_target(token) == f"@{user}" for token in _TOKEN.findall(text))
+    return any(_target(token) == f"@{user}" for token in SLACK_TOKEN.findall(text))
 
 
 def mentioned_users(text: str) -> set[str]:
     """Return Slack's ids of the users whom a text mentions."""
-    targets = {_target(token) for token in _TOKEN.findall(text)}
+    targets = {_target(token) for token in SLACK_TOKEN.findall(text)}
     return {target[1:] for target in targets if _USER.fullmatch(target)}
 
 
@@ -284,26 +298,3 @@ def _time(value: Any) -> datetime | None:
 
 def _target(token: str) -> str:
     return token.partition("|")[0]
-
-
-def _token(token: str, names: Mapping[str, str]) -> str:
-    target, _, label = token.partition("|")
-    kind, rest = target[:1], target[1:]
-    if kind == "@":
-        return f"@{label or names.get(rest) or rest}"
-    if kind == "#":
-        return f"#{label or rest}"
-    if kind == "!":
-        word = rest.partition("^")[0]
-        return label or (f"@{word}" if word in ("here", "channel", "everyone") else rest)
-    address = target.removeprefix("mailto:").removeprefix("tel:")
-    # Slack makes links of plain addresses: then the label repeats the address.
-    if not label or label in (address, address.removeprefix("http://").removeprefix("https://")):
-        return address
-    return f"{label} ({address})"
-
-
-def _unescape(text: str) -> str:
-    for entity, character in _ENTITIES:
-        text = text.replace(entity, character)
-    return text

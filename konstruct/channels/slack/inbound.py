@@ -15,23 +15,23 @@ from uuid import UUID
 
 from celery import shared_task
 from django.conf import settings
+from django.db.models.functions import Now
 from django.utils import timezone
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
-from konstruct.channels import inbox
-from konstruct.channels.delivery import queue
-from konstruct.channels.delivery.rendering import APPROVE, DENY
-from konstruct.channels.exceptions import ChannelError, ChannelRefused
-from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels import delivery, inbox
+from konstruct.channels.delivery import APPROVE, DENY, ChannelError, ChannelRefused
+from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack import events
 from konstruct.channels.slack.adapter import token_of_workspace
 from konstruct.channels.slack.installations import CHANNEL, end_installation, token_of
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
-from konstruct.orchestrator.identities.channel_identities import user_of
+from konstruct.orchestrator.identities.channel_identities import identity_of, user_of
 from konstruct.orchestrator.messages import attachment_note
+from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.tool_calls import decide
 from memory.arguments import time_zones
@@ -55,7 +55,7 @@ REFUSAL_PAUSE_SECONDS: Final = 3600
 
 
 @shared_task(base=TenantTask)
-def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id: str) -> None:
+def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str) -> None:
     """Ask Slack for a user's name and time zone, and store the name for a day. Safe to run twice.
 
     Errors are logged; the user's next message asks again.
@@ -65,39 +65,24 @@ def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id
         workspace: the workspace with the installation.
         home: the workspace of the user.
         slack_id: the user's id in Slack.
-        user_id: the user; the messages are stored in this user's memory.
     """
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:
         return
+    user: Any = None
     try:
         user = call_slack("users_info", token=token_of(installation), user=slack_id).get("user")
-        name, zone = _name(user), user.get("tz") if isinstance(user, dict) else None
-    except ChannelRefused as error:
-        logger.warning("The name of a Slack user is unknown: %s", error)
-        name, zone = "", None
     except ChannelError as error:
         logger.warning("The name of a Slack user is unknown: %s", error)
-        return
-    # The user may have been erased while the task waited.
-    if not Message.objects.filter(channel=CHANNEL, user_id=user_id).exists():
-        return
-    SlackUser.objects.update_or_create(
-        workspace=home,
-        slack_id=slack_id,
-        defaults={"user_id": user_id, "name": name, "looked_up_at": timezone.now()},
-    )
-    if zone in time_zones():
-        set_time_zone([user_id], zone, is_of_channel=True)
-
-
-def _name(user: object) -> str:
-    """Return the display name, else the real one."""
-    profile = user.get("profile") if isinstance(user, dict) else None
-    if not isinstance(profile, dict):
-        return ""
-    name = profile.get("display_name") or profile.get("real_name") or ""
-    return str(name).replace("\0", "")[:120]
+        if not isinstance(error, ChannelRefused):
+            return
+    found = user if isinstance(user, dict) else {}
+    # There is none if the user was erased meanwhile.
+    identity = ChannelIdentity.objects.filter(channel=CHANNEL, workspace=home, native_id=slack_id)
+    identity.update(name=events.name_of(found.get("profile")), looked_up_at=Now())
+    if found.get("tz") in time_zones():
+        user_ids = list(identity.values_list("user_id", flat=True))
+        set_time_zone(user_ids, found["tz"], is_of_channel=True)
 
 
 @shared_task(base=TenantTask)
@@ -218,16 +203,9 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
 
     The decision changes the message, so that its posts are updated.
     """
-    actions = payload.get("actions")
-    action = actions[0] if isinstance(actions, list) and actions else None
-    if payload.get("type") != "block_actions" or not isinstance(action, Mapping):
-        return False
-    workspace, user = (events.native_id(payload.get(name), "id") for name in ("team", "user"))
-    home = events.native_id(payload.get("user"), "team_id") or workspace
-    call_id, pressed = action.get("value"), action.get("action_id")
-    if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
-        return False
-    tenant = serving_tenant(workspace)
+    pressed, call_id = events.pressed_button(payload)
+    workspace, user, home = events.sender_of(payload)
+    tenant = serving_tenant(workspace) if pressed in (APPROVE, DENY) and user else None
     if tenant is None:
         return False
     with tenant_scope(tenant.id):
@@ -268,20 +246,19 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
 
 def _accept(tenant_id: UUID, event: events.MessageEvent, installation: SlackInstallation) -> None:
     """Accept the message, and put its delivery into the queue."""
-    slack_users = SlackUser.objects.filter(
+    identity = identity_of(CHANNEL, event.home, event.user, event.name)
+    mentioned = ChannelIdentity.objects.filter(
+        channel=CHANNEL,
         workspace__in={event.workspace, event.home},
-        slack_id__in={event.user, *events.mentioned_users(event.text)},
-    )
-    known = {(user.workspace, user.slack_id): user for user in slack_users}
-    sender = known.get((event.home, event.user))
+        native_id__in=events.mentioned_users(event.text),
+    ).values_list("workspace", "native_id", "name")
     # Of two users with the same id, a mention is of the member of this workspace.
-    members_last = sorted(known, key=lambda place: place[0] == event.workspace)
-    names = {slack_id: known[home, slack_id].name for home, slack_id in members_last}
-    name = event.name or (sender.name if sender else "")
-    user_id = user_of(CHANNEL, event.home, event.user, name)
+    members_last = sorted(mentioned, key=lambda row: row[0] == event.workspace)
+    names = {slack_id: name for _, slack_id, name in members_last}
+    name = event.name or identity.name
     incoming = Incoming(
         agent_id=installation.agent_id,
-        user_id=user_id,
+        user_id=identity.user_id,
         thread_id=event.thread_id,
         channel=CHANNEL,
         content=_content(event, installation, names),
@@ -307,13 +284,10 @@ def _accept(tenant_id: UUID, event: events.MessageEvent, installation: SlackInst
         return
     if not created:
         return
-    queue.enqueue(message, channel=CHANNEL, address=address)
-    if (
-        sender is None
-        or sender.user_id != user_id
-        or timezone.now() - sender.looked_up_at > MAX_NAME_AGE
-    ):
-        call = (str(tenant_id), event.workspace, event.home, event.user, user_id)
+    delivery.enqueue(message, channel=CHANNEL, address=address)
+    looked_up_at = identity.looked_up_at
+    if looked_up_at is None or timezone.now() - looked_up_at > MAX_NAME_AGE:
+        call = (str(tenant_id), event.workspace, event.home, event.user)
         transaction.on_commit(partial(enqueue_task, learn_name, *call))
 
 

@@ -3,7 +3,6 @@
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -13,11 +12,8 @@ from django.conf import settings
 from django.core import signing
 from django.db.models.functions import Now
 from django.http import HttpRequest
-from django_redis import get_redis_connection
-from django_redis.exceptions import ConnectionInterrupted
-from redis.exceptions import RedisError
 
-from konstruct.channels.exceptions import ChannelError, InstallationInvalid
+from konstruct.channels.delivery import ChannelError
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.agents import find_agent
@@ -25,7 +21,6 @@ from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import public_scope, required_tenant_id, tenant_scope
 from tenants.models import Domain
-from tenants.redis_keys import install_state_key
 from tenants.secret_keys import decrypt, encrypt
 from tenants.serving import claim_workspace, release_workspace
 
@@ -35,6 +30,10 @@ CHANNEL = "slack"
 
 # Records a change, in its transaction: the row before it and after it.
 OnChange = Callable[[RowState, SlackInstallation], None]
+
+
+class InstallationInvalid(ChannelError):
+    """A workspace cannot be connected; the message has the reason."""
 
 
 def connect(
@@ -179,23 +178,6 @@ def token_of(installation: SlackInstallation) -> str:
     )
 
 
-def reencrypt_tokens() -> int:
-    """Encrypt every token of the current tenant with the first key; return their number.
-
-    Raises SecretUnreadable, and then changes nothing.
-    """
-    with transaction.atomic():
-        installations = list(SlackInstallation.objects.connected().select_for_update())
-        for installation in installations:
-            installation.encrypted_token = encrypt(
-                token_of(installation),
-                tenant_id=required_tenant_id(),
-                place=_place(installation.workspace),
-            )
-            installation.save(update_fields=["encrypted_token"])
-    return len(installations)
-
-
 def _place(workspace: str) -> str:
     return f"{CHANNEL} {workspace}"
 
@@ -213,19 +195,10 @@ SCOPES: Final = (
 )
 STATE_SECONDS: Final = 600
 _SALT: Final = "konstruct.channels.slack.installations"
+# What a person has begun, in the session, until Slack sends the person back.
+BEGUN: Final = "slack_installation"
 CALLBACK: Final = "/channels/slack/oauth/"
 FINISH: Final = "/admin/slack/finish/"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """The person who connects a workspace, the agent, and the redirect URL."""
-
-    tenant: str
-    agent: str
-    user: str
-    redirect: str
-    nonce: str
 
 
 def is_configured() -> bool:
@@ -244,42 +217,36 @@ def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
         raise InstallationInvalid("Slack is not configured on this deployment: ask its operator.")
     named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())
     host = next(named, settings.PUBLIC_HOSTS[0])
-    state = State(
-        tenant=str(tenant_id),
-        agent=str(agent_id),
-        user=str(request.user.pk),
-        redirect=f"{request.scheme}://{host}{_port(request)}{CALLBACK}",
-        nonce=secrets.token_urlsafe(16),
-    )
-    try:
-        client = get_redis_connection("default")
-        client.set(install_state_key(tenant_id, state.nonce), 1, ex=STATE_SECONDS)
-    except (RedisError, ConnectionInterrupted) as error:
-        raise InstallationInvalid("This cannot be begun now: the cache is down.") from error
+    redirect = f"{request.scheme}://{host}{_port(request)}{CALLBACK}"
+    nonce = secrets.token_urlsafe(16)
+    request.session[BEGUN] = {"nonce": nonce, "agent": str(agent_id), "redirect": redirect}
     query = {
         "client_id": settings.SLACK_CLIENT_ID,
         "scope": ",".join(SCOPES),
-        "redirect_uri": state.redirect,
-        "state": signing.dumps(asdict(state), salt=_SALT),
+        "redirect_uri": redirect,
+        "state": signing.dumps([str(tenant_id), nonce], salt=_SALT),
     }
     return f"{AUTHORIZE_URL}?{urlencode(query)}"
 
 
-def read_state(text: str) -> State:
-    """Return a state that was signed within the last ten minutes. Raises InstallationInvalid."""
+def read_state(text: str) -> list[str]:
+    """Return the tenant and the nonce of a state that was signed within the last ten minutes.
+
+    Raises InstallationInvalid.
+    """
     try:
-        return State(**signing.loads(text, salt=_SALT, max_age=STATE_SECONDS))
+        return list(signing.loads(text, salt=_SALT, max_age=STATE_SECONDS))
     except signing.SignatureExpired:
         raise InstallationInvalid("This took more than ten minutes: please begin again.") from None
-    except (signing.BadSignature, TypeError):
+    except signing.BadSignature:
         raise InstallationInvalid("This address is invalid: please begin again.") from None
 
 
 def admin_url(request: HttpRequest) -> str:
     """Return the URL of the tenant's admin that finishes. Raises InstallationInvalid."""
-    state = read_state(request.GET.get("state", ""))
+    tenant_id, _ = read_state(request.GET.get("state", ""))
     with public_scope():
-        domain = Domain.objects.filter(tenant_id=state.tenant).order_by("-is_primary", "pk").first()
+        domain = Domain.objects.filter(tenant_id=tenant_id).order_by("-is_primary", "pk").first()
     if domain is None:
         raise InstallationInvalid("This address is invalid: please begin again.")
     query = {name: request.GET[name] for name in ("code", "state", "error") if name in request.GET}
@@ -295,30 +262,26 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
         on_change: records the change, see `connect`.
 
     Raises:
-        InstallationInvalid: the state is another person's or used, or the person declined.
+        InstallationInvalid: the state is another session's or used, or the person declined.
         ChannelError: Slack refuses the code, or cannot be reached.
         WorkspaceTaken: another tenant has the workspace.
         AgentNotFound: the agent is inactive.
     """
     state = read_state(request.GET.get("state", ""))
-    if (state.tenant, state.user) != (str(tenant_id), str(request.user.pk)):
-        raise InstallationInvalid("Another person has begun this: please begin it yourself.")
-    try:
-        client = get_redis_connection("default")
-        is_unused = bool(client.delete(install_state_key(tenant_id, state.nonce)))
-    except (RedisError, ConnectionInterrupted) as error:
-        raise InstallationInvalid("This cannot be finished now: the cache is down.") from error
-    if not is_unused:
-        raise InstallationInvalid("This was done already, or took too long: please begin again.")
+    begun = request.session.pop(BEGUN, {})
+    if state != [str(tenant_id), begun.get("nonce")]:
+        raise InstallationInvalid(
+            "Another person has begun this, or it was done already: please begin it yourself."
+        )
     if "error" in request.GET or not request.GET.get("code"):
         raise InstallationInvalid("Nothing was connected: the request was declined in Slack.")
-    agent = find_agent(state.agent, active=True)
+    agent = find_agent(begun["agent"], active=True)
     answer = call_slack(
         "oauth_v2_access",
         client_id=settings.SLACK_CLIENT_ID,
         client_secret=settings.SLACK_CLIENT_SECRET,
         code=request.GET["code"],
-        redirect_uri=state.redirect,
+        redirect_uri=begun["redirect"],
     )
     team: Any = answer.get("team")
     if not isinstance(team, dict) or answer.get("is_enterprise_install"):

@@ -14,11 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.slack import escalation_answers
 from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
-from konstruct.channels.slack.installations import admin_url
+from konstruct.channels.slack.installations import InstallationInvalid, admin_url
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from tenants.log_context import logged_path
 

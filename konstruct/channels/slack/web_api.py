@@ -4,13 +4,12 @@ from http.client import HTTPException
 from typing import Any, Final
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.signature import SignatureVerifier
 
-from konstruct.channels.exceptions import (
+from konstruct.channels.delivery import (
     ChannelBusy,
     ChannelError,
     ChannelRefused,
@@ -25,7 +24,8 @@ TIMEOUT_SECONDS: Final = 10
 # The pause after a rate limit without Retry-After.
 DEFAULT_RETRY_AFTER_SECONDS: Final = 30.0
 MAX_RETRY_AFTER_SECONDS: Final = 3600.0
-# Slack's largest events are a few hundred kilobytes: 40,000 characters, as text and as blocks.
+# Slack's largest events are a few hundred kilobytes: 40,000 characters, as text and as blocks. The
+# web process refuses longer bodies (konstruct.web.application).
 MAX_BODY_BYTES: Final = 1_000_000
 # Temporary errors.
 TEMPORARY: Final = frozenset(
@@ -124,22 +124,15 @@ def verified_body(request: HttpRequest) -> bytes:
         raise SignatureInvalid(
             "Slack is not configured here: SLACK_SIGNING_SECRET is not set.", 404
         )
-    try:
-        is_too_large = int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES
-        body = b"" if is_too_large else request.body
-    except RequestDataTooBig:
-        is_too_large = True
-    if is_too_large:
-        raise SignatureInvalid(f"The body is larger than {MAX_BODY_BYTES} bytes.", 413)
     timestamp = request.headers.get("X-Slack-Request-Timestamp")
     signature = request.headers.get("X-Slack-Signature")
     try:
         is_signed = any(
-            SignatureVerifier(secret).is_valid(body, timestamp, signature)
+            SignatureVerifier(secret).is_valid(request.body, timestamp, signature)
             for secret in (settings.SLACK_SIGNING_SECRET, *settings.SLACK_SIGNING_SECRET_FALLBACKS)
         )
     except (ValueError, TypeError):  # not a number, not UTF-8, or not ASCII
         is_signed = False
     if not is_signed:
         raise SignatureInvalid("The signature is not Slack's, or older than five minutes.", 401)
-    return body
+    return request.body

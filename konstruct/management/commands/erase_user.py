@@ -8,7 +8,7 @@ from uuid import UUID
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from tenants.audit.access_log import Actor
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope

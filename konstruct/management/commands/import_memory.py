@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from konstruct.privacy.archive import import_memory
+from konstruct.privacy.archive.importing import import_memory
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
@@ -53,5 +53,6 @@ class Command(KonstructCommand):
                 new=imported,
             )
         self.stdout.write(
-            f"imported {options['file']}, exported from {manifest.tenant} at {manifest.exported_at}"
+            f"imported {options['file']}, exported from {manifest.tenant}"
+            f" at {manifest.exported_at.isoformat()}"
         )

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from konstruct.llm.completions import Completion
 from konstruct.llm.exceptions import LLMError, LLMRefused
-from konstruct.orchestrator import language_models, metering, runner, usage
+from konstruct.orchestrator import language_models, runner, usage
 from konstruct.orchestrator.builder import LENGTH_LIMITS, AgentForReply
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction.candidates import (
@@ -129,7 +129,7 @@ def require_model(batch: Batch) -> None:
     limit = batch.agent.extraction_max_tokens_per_day
     if limit is None:
         return
-    used = metering.tokens_today(batch.agent.id, PURPOSE)
+    used = usage.tokens_today(batch.agent.id, PURPOSE)
     needed = runner.estimated_tokens(batch.prompt)
     if used + needed > limit:
         raise ExtractionLimitReached(

@@ -27,7 +27,8 @@ EXTRACTIONS: Final = JobKind(
     is_final=lambda error: isinstance(error, LLMRefused),
 )
 
-# A failed job gets new attempts with a new message, at most once a day.
+# A failed job gets new attempts with a new message, at most once a day. The row of every other job
+# is locked, too.
 _ENQUEUE: Final = """
 WITH wanted AS (
     SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, lane, newest,
@@ -55,14 +56,9 @@ CROSS JOIN LATERAL (
 ) AS due (at)
 ORDER BY cursors.id
 ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
-    traceparent = coalesce(nullif(EXCLUDED.traceparent, ''), job.traceparent),
-    attempts = CASE WHEN job.failed_at < now() - interval '1 day' THEN 0 ELSE job.attempts END,
-    due_at = CASE WHEN job.failed_at < now() - interval '1 day'
-             THEN EXCLUDED.due_at ELSE job.due_at END,
-    sweep_at = CASE WHEN job.failed_at < now() - interval '1 day'
-               THEN EXCLUDED.sweep_at ELSE job.sweep_at END,
-    failed_at = CASE WHEN job.failed_at < now() - interval '1 day'
-                THEN NULL ELSE job.failed_at END
+    traceparent = EXCLUDED.traceparent, attempts = 0, failed_at = NULL,
+    due_at = EXCLUDED.due_at, sweep_at = EXCLUDED.sweep_at
+WHERE job.failed_at < now() - interval '1 day'
 """
 
 
@@ -71,8 +67,7 @@ def enqueue(
 ) -> None:
     """Enqueue the extraction from conversations whose agents extract facts, unless it is queued.
 
-    One statement, which is sent with the next one. Call it in the transaction that writes the
-    messages, or in a later one.
+    One statement. Call it in the transaction that writes the messages, or in a later one.
 
     Args:
         tenant_id: the current tenant.

@@ -17,7 +17,6 @@ from django.utils import timezone
 from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.extraction import checks, fact_requests, queue
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.metering import midnight
 from konstruct.orchestrator.models import (
     Agent,
     ExtractionCursor,
@@ -25,6 +24,7 @@ from konstruct.orchestrator.models import (
     FactReview,
     RunState,
 )
+from konstruct.orchestrator.usage import midnight
 from memory.facts import Author, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction

@@ -8,7 +8,6 @@ it. A false positive would leave the user without an answer until a person comes
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -34,7 +33,7 @@ from memory.conversations import transcript
 from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
-from memory.text.languages import decompose
+from memory.text.languages import fold
 from tenants import transaction
 from tenants.context import execute, required_tenant_id
 from tenants.outbox.events import record_event
@@ -229,13 +228,7 @@ def yes_or_no(text: str) -> bool | None:
 
 def _normalize(text: str) -> str:
     """Return the words in lower case, without accents and punctuation."""
-    folded = decompose(text.casefold())
-    kept = "".join(
-        letter if letter.isalnum() else " "
-        for letter in folded
-        if not unicodedata.combining(letter)
-    )
-    return " ".join(kept.split())
+    return " ".join(re.findall(r"[^\W_]+", fold(text)))
 
 
 # --- Opening and ending ---------------------------------------------------------------------------

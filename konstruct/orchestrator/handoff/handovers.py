@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import DateTimeField, Func, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
@@ -26,7 +26,7 @@ from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import find_phrase, write_key
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
-from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.models.replies import ToolCallState
 from konstruct.orchestrator.tool_catalog import function_tool
 from memory import short_term
 from memory.arguments import id_argument, text_argument
@@ -47,8 +47,6 @@ NO_ARGUMENTS: Final = {
 NOT_DONE: Final = "Error: not done, for the conversation was to be handed over."
 
 
-# The time of the statement. `Now` is the same for all handovers of one transaction.
-CLOCK_TIMESTAMP: Final = Func(function="clock_timestamp", output_field=DateTimeField())
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
 # A thread that this many agents had is escalated to a person instead of handed over.
@@ -287,7 +285,6 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
                 from_agent_id=previous.from_agent_id,
                 opened_by=OpenedBy.AGENT,
                 opened_by_name=agent.name,
-                opened_at=CLOCK_TIMESTAMP,
                 reason=f"{agent.name} handed it back.",
             )
     return True
@@ -319,7 +316,6 @@ def _open_handover(
         from_agent_id=(existing and existing.to_agent_id) or thread.agent_id,
         opened_by=opened_by,
         opened_by_name=name,
-        opened_at=CLOCK_TIMESTAMP,
         reason=reason,
     )
     for pending in escalations.held_replies(thread):

@@ -12,6 +12,8 @@ from konstruct.orchestrator.history_import.files import (
     Problem,
     Row,
     Source,
+    dict_of,
+    list_of,
     text_of,
     utc_time,
 )
@@ -50,37 +52,30 @@ def _chatgpt_messages(place: str, conversation: Any) -> Found:
     if not isinstance(nodes, dict):
         yield Problem(place, "it is no conversation of ChatGPT: it has no `mapping`")
         return
-    path = list[Any]()
-    key, seen = conversation.get("current_node"), set[Any]()
-    while isinstance(key, str) and key in nodes and key not in seen:
-        seen.add(key)
-        path.append(nodes[key])
-        key = nodes[key].get("parent") if isinstance(nodes[key], dict) else None
+    path = dict[str, Any]()
+    key = text_of(conversation, "current_node")
+    while key in nodes and key not in path:
+        path[key] = nodes[key]
+        key = text_of(nodes[key], "parent")
     if not path:
         yield Problem(place, "it has no `current_node`, so that the shown messages are unknown")
     thread = text_of(conversation, "conversation_id", "id") or text_of(conversation, "title")
     time = utc_time(conversation.get("create_time"))
-    for number, node in enumerate(reversed(path), 1):
-        message = node.get("message") if isinstance(node, dict) else None
-        if not isinstance(message, dict):
-            continue
+    for number, node in enumerate(reversed(path.values()), 1):
+        message = dict_of(node, "message")
         # A message without a time has that of the one before.
         time = utc_time(message.get("create_time")) or time
-        content, metadata = message.get("content"), message.get("metadata")
+        content = dict_of(message, "content")
         role = text_of(message.get("author"), "role")
         kind = text_of(content, "content_type")
-        is_hidden = isinstance(metadata, dict) and bool(
-            metadata.get("is_visually_hidden_from_conversation")
-        )
         if (
-            is_hidden
+            dict_of(message, "metadata").get("is_visually_hidden_from_conversation")
             or role not in ("user", "assistant")
             or kind not in ("text", "multimodal_text")
             or message.get("recipient", "all") != "all"
         ):
             continue
-        parts = content.get("parts") if isinstance(content, dict) else None
-        parts = parts if isinstance(parts, list) else []
+        parts = list_of(content, "parts")
         texts = [part if isinstance(part, str) else text_of(part, "text") for part in parts]
         if any(texts) or any(isinstance(part, dict) for part in parts):
             yield Row(
@@ -102,7 +97,7 @@ def sharegpt(source: Source) -> Found:
     """Read ShareGPT's JSON or JSON lines: conversations of `from` and `value`, without times."""
     for name in source.texts:
         for number, (place, item) in enumerate(source.items(name), 1):
-            turns = _first_list(item, "conversations", "conversation", "messages")
+            turns = list_of(item, "conversations", "conversation", "messages")
             if not turns:
                 yield Problem(place, "it is no conversation of ShareGPT: it has no `conversations`")
             named = text_of(item, "id", "conversation_id")
@@ -125,12 +120,6 @@ def _role_row(place: str, role: str, text: str, **values: Any) -> Row | Problem:
     return Row(place, text, role=ROLES.get(role.lower(), ""), **values)
 
 
-def _first_list(item: Any, *names: str) -> list[Any]:
-    """Return the first list of these names, else []."""
-    values = (item.get(name) for name in names) if isinstance(item, dict) else ()
-    return next((value for value in values if isinstance(value, list)), [])
-
-
 # --- mem0 and Zep -----------------------------------------------------------------------------
 
 
@@ -142,7 +131,6 @@ def mem0(source: Source) -> Found:
             yield Problem(place, "it has no `memory`")
             continue
         categories = item.get("categories")
-        metadata = item.get("metadata")
         yield Row(
             place,
             fact,
@@ -150,7 +138,7 @@ def mem0(source: Source) -> Found:
             user_id=text_of(item, "user_id") or None,
             time=utc_time(item.get("created_at")),
             metadata={
-                **(metadata if isinstance(metadata, dict) else {}),
+                **dict_of(item, "metadata"),
                 **({"categories": categories} if categories else {}),
             },
             is_fact=True,
@@ -162,7 +150,7 @@ def zep(source: Source) -> Found:
     for place, item in _listed(source, "sessions", "threads", "edges", "facts"):
         thread = text_of(item, "thread_id", "session_id", "uuid", "id")
         user_id = text_of(item, "user_id") or None
-        for number, message in enumerate(_first_list(item, "messages"), 1):
+        for number, message in enumerate(list_of(item, "messages"), 1):
             role = text_of(message, "role_type", "role")
             author = text_of(message, "role") if text_of(message, "role_type") else ""
             uuid = text_of(message, "uuid", "uuid_")
@@ -176,8 +164,8 @@ def zep(source: Source) -> Found:
                 user_id=user_id,
                 time=utc_time(message.get("created_at")) if isinstance(message, dict) else None,
             )
-        facts = _first_list(item, "edges", "relevant_facts", "facts")
-        if not facts and not _first_list(item, "messages"):
+        facts = list_of(item, "edges", "relevant_facts", "facts")
+        if not facts and not list_of(item, "messages"):
             if not text_of(item, "fact"):
                 yield Problem(place, "it has no `messages` and no `facts`")
             facts = [item]
@@ -202,7 +190,7 @@ def _listed(source: Source, *names: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects of all texts, and those in lists with these names at the top."""
     for name in source.texts:
         for place, item in source.items(name):
-            inner = _first_list(item, *names)
+            inner = list_of(item, *names)
             is_envelope = inner and "messages" not in item and isinstance(inner[0], dict)
             if not is_envelope:
                 yield place, item

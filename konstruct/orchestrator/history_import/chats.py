@@ -15,6 +15,7 @@ from konstruct.orchestrator.history_import.files import (
     Problem,
     Row,
     Source,
+    list_of,
     text_of,
     utc_time,
 )
@@ -25,7 +26,8 @@ from konstruct.orchestrator.history_import.files import (
 _SPOKEN: Final = frozenset(
     {"", "bot_message", "file_comment", "file_share", "me_message", "thread_broadcast"}
 )
-_SLACK_TOKEN: Final = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
+# A mention, a link or a command.
+SLACK_TOKEN: Final = re.compile(r"<([^<>]*)>")
 
 
 def slack(source: Source) -> Found:
@@ -65,10 +67,9 @@ def _slack_message(
         return Problem(place, f"a message of Slack itself ({subtype})")
     thread = text_of(message, "thread_ts")
     author_id = text_of(message, "user", "bot_id")
-    files = message.get("files")
     return Row(
         place,
-        _slack_text(text_of(message, "text"), names),
+        slack_text(text_of(message, "text"), names),
         thread=f"{channel}/{thread}" if thread else channel,
         external_id=f"slack:{channel}/{ts}",
         author=names.get(author_id)
@@ -79,22 +80,39 @@ def _slack_message(
         author_id=author_id,
         time=utc_time(ts),
         media=tuple(
-            text_of(file, "title", "name") or "a file"
-            for file in (files if isinstance(files, list) else ())
+            text_of(file, "title", "name") or "a file" for file in list_of(message, "files")
         ),
     )
 
 
-def _slack_text(text: str, names: Mapping[str, str]) -> str:
-    """Return a text of Slack's mrkdwn with the names of people, channels and links."""
+def slack_text(text: str, names: Mapping[str, str]) -> str:
+    """Convert a text from Slack's mrkdwn to plain text.
 
-    def shown(token: re.Match[str]) -> str:
-        target, label = token[1], token[2]
-        if target[0] in "@#!":
-            return f"{target[0]}{label or names.get(target[1:]) or target[1:]}".lstrip("!")
-        return f"{label} ({target})" if label and label != target else target
+    Args:
+        text: the text.
+        names: names of people, by Slack's ids.
+    """
+    # Every second part is the content of a token.
+    parts = SLACK_TOKEN.split(text)
+    parts[1::2] = [_slack_token(token, names) for token in parts[1::2]]
+    return "".join(map(unescape, parts))
 
-    return unescape(_SLACK_TOKEN.sub(shown, text))
+
+def _slack_token(token: str, names: Mapping[str, str]) -> str:
+    target, _, label = token.partition("|")
+    kind, rest = target[:1], target[1:]
+    if kind == "@":
+        return f"@{label or names.get(rest) or rest}"
+    if kind == "#":
+        return f"#{label or rest}"
+    if kind == "!":
+        word = rest.partition("^")[0]
+        return label or (f"@{word}" if word in ("here", "channel", "everyone") else rest)
+    address = target.removeprefix("mailto:").removeprefix("tel:")
+    # Slack makes links of plain addresses: then the label repeats the address.
+    if not label or label in (address, address.removeprefix("http://").removeprefix("https://")):
+        return address
+    return f"{label} ({address})"
 
 
 # --- WhatsApp ---------------------------------------------------------------------------------

@@ -246,6 +246,18 @@ def text_of(mapping: Any, *names: str) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
+def list_of(mapping: Any, *names: str) -> list[Any]:
+    """Return the first value of these names that is a list, else []."""
+    values = (mapping.get(name) for name in names) if isinstance(mapping, Mapping) else ()
+    return next((value for value in values if isinstance(value, list)), [])
+
+
+def dict_of(mapping: Any, name: str) -> dict[str, Any]:
+    """Return the value of this name if it is an object, else {}."""
+    value = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return value if isinstance(value, dict) else {}
+
+
 def _texts_of(archive: zipfile.ZipFile, limit: int) -> Iterator[zipfile.ZipInfo]:
     """Yield the texts of an archive; refuse one that is hostile or too large."""
     size, remedy = 0, "pack the exported files again"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any, Final
 from uuid import UUID
@@ -181,7 +181,7 @@ def import_source(
         is_dry_run: each batch is rolled back: the report says what an import would do.
         atomic: opens the transaction of a batch.
         record: logs the results of a batch, in its transaction.
-        finish: called in the last transaction, which writes the event; not in a dry run.
+        finish: called in the last transaction, which writes the event, unless it is a dry run.
         say: called with each part that is left out.
 
     Raises:
@@ -194,23 +194,27 @@ def import_source(
     if options.agent and options.agent not in agents:
         raise ImportRefused(f"No agent has the name or id {options.agent!r}: create it first.")
     agent_id = agents[options.agent].id if options.agent else None
-    store = partial(
-        _store,
-        tenant_id=tenant_id,
-        agent_id=agent_id,
-        defaults={
-            "agent": options.agent or None,
-            "user_id": options.user_id or None,
-            "thread_id": options.thread_id or None,
-        },
-        ids=DerivedIds(f"file {source.name}"),
-        # A dry run adds no people, so that it cannot know them again.
-        seen=None if is_dry_run else {},
-    )
+    defaults = {
+        "agent": options.agent or None,
+        "user_id": options.user_id or None,
+        "thread_id": options.thread_id or None,
+    }
+    ids = DerivedIds(f"file {source.name}")
+    # A dry run adds no people, so that it cannot know them again.
+    seen: dict[str, str] | None = None if is_dry_run else {}
     lines = _assign(_parse(source, report.format, options), source, options, report)
     while batch := list(islice(lines, BATCH)):
         with atomic():
-            results = store(batch)
+            results: list[LineResult] = []
+            for is_fact, same_kind in groupby(batch, key=attrgetter("is_fact")):
+                fields = [line.fields for line in same_kind]
+                results += (
+                    _store_facts(fields, tenant_id=tenant_id, agent_id=agent_id, seen=seen)
+                    if is_fact
+                    else import_history(
+                        fields, tenant_id=tenant_id, defaults=defaults, ids=ids, seen=seen
+                    )
+                )
             record(dict(Counter(result.status.value for result in results)))
             if is_dry_run:
                 transaction.set_rollback(True)
@@ -218,9 +222,9 @@ def import_source(
             report.add(line, result)
     if not report.counts:
         raise ImportRefused(f"{source.name} has no lines that can be read as {report.format}.")
-    if not is_dry_run:
-        with atomic():
-            finish(report)
+    with atomic():
+        finish(report)
+        if not is_dry_run:
             record_event(EventType.IMPORT_DONE, import_id, agent_id=agent_id)
     return report
 
@@ -381,39 +385,6 @@ def _time(row: Row, options: Options) -> str | None:
 # --- Storing -------------------------------------------------------------------------------------
 
 
-def _store(
-    batch: Sequence[Line],
-    *,
-    tenant_id: UUID,
-    agent_id: UUID | None,
-    defaults: Mapping[str, str | None],
-    ids: DerivedIds,
-    seen: dict[str, str] | None,
-) -> list[LineResult]:
-    """Store lines of messages and of facts; return the results in their order."""
-    said = [line for line in batch if not line.is_fact]
-    messages = iter(
-        import_history(
-            [line.fields for line in said],
-            tenant_id=tenant_id,
-            defaults=defaults,
-            ids=ids,
-            seen=seen,
-        )
-        if said
-        else ()
-    )
-    facts = iter(
-        _store_facts(
-            [line.fields for line in batch if line.is_fact],
-            tenant_id=tenant_id,
-            agent_id=agent_id,
-            seen=seen,
-        )
-    )
-    return [next(facts if line.is_fact else messages) for line in batch]
-
-
 def _store_facts(
     lines: Sequence[Mapping[str, Any]],
     *,
@@ -443,18 +414,15 @@ def _store_facts(
                 results[index] = LineResult(index, ImportStatus.EXISTS, entry.external_id)
         except InvalidArgument as error:
             results[index] = LineResult.invalid(index, fields, [LineError("", str(error))])
-    if not entries:
-        return [results[index] for index in range(len(lines))]
-    usage.require_room(usage.MEMORY_QUOTAS, memories=len(entries))
-    embed_facts(list(entries.values()))
-    held = hold_people(
-        {entry.user_id for entry in entries.values()}, agent_ids={agent_id}, since=seen
-    )
-    if seen is not None:
-        seen.update(held)
-    stored = LongTermMemory().remember_all(list(entries.values()))
-    usage.count(memories=sum(fact.created for fact in stored))
-    for (index, entry), fact in zip(entries.items(), stored, strict=True):
-        status = ImportStatus.CREATED if fact.created else ImportStatus.EXISTS
-        results[index] = LineResult(index, status, entry.external_id)
+    if new := list(entries.values()):
+        usage.require_room(usage.MEMORY_QUOTAS, memories=len(new))
+        embed_facts(new)
+        held = hold_people({entry.user_id for entry in new}, agent_ids={agent_id}, since=seen)
+        if seen is not None:
+            seen.update(held)
+        stored = LongTermMemory().remember_all(new)
+        usage.count(memories=sum(fact.created for fact in stored))
+        for (index, entry), fact in zip(entries.items(), stored, strict=True):
+            status = ImportStatus.CREATED if fact.created else ImportStatus.EXISTS
+            results[index] = LineResult(index, status, entry.external_id)
     return [results[index] for index in range(len(lines))]

@@ -15,7 +15,7 @@ from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import ImportRefused, WrongState
 from konstruct.orchestrator.history_import.files import Source
 from konstruct.orchestrator.history_import.importing import Options, Report, import_source
-from konstruct.orchestrator.models.history_imports import HISTORY_IMPORTS, HistoryImport
+from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.people import PersonBeingErased, hold_people
@@ -124,7 +124,7 @@ def _run(lease: Lease) -> None:
         HISTORY_IMPORTS.postpone(lease.key, KEPT)
 
     with Source.open(bytes(upload.content), upload.file_name, check_time) as source:
-        report = import_source(
+        import_source(
             source,
             Options(**upload.options),
             tenant_id=required_tenant_id(),
@@ -134,9 +134,6 @@ def _run(lease: Lease) -> None:
             record=record,
             finish=finish,
         )
-    if is_dry_run:
-        with lease.transaction():
-            finish(report)
 
 
 def _record_failure(import_id: UUID, error: Exception) -> bool:

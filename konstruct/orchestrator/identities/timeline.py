@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 from tenants.audit.pseudonyms import pseudonyms
@@ -21,33 +21,25 @@ LATE_ROWS: Final = 50
 
 
 class EntryKind(StrEnum):
-    """The kind of an entry."""
+    """The kind of an entry, with the permission that a reader needs."""
 
-    MESSAGE = "message"
-    RECALL = "recall"
-    FACT = "fact"
-    ESCALATION = "escalation"
-    CONSENT = "consent"
-    EXCLUSION = "exclusion"
-    WINDOW = "window"
-    ACCOUNT = "account"
-    ERASURE = "erasure"
-    ACCESS = "access"
+    permission: str
 
+    def __new__(cls, value: str, permission: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.permission = value, permission
+        return member
 
-# The permissions that a reader needs for entries of a kind.
-PERMISSIONS: Final = {
-    EntryKind.MESSAGE: "memory.view_message",
-    EntryKind.RECALL: "memory.view_recallevent",
-    EntryKind.FACT: "memory.view_memoryentry",
-    EntryKind.ESCALATION: "orchestrator.view_escalation",
-    EntryKind.CONSENT: "orchestrator.view_toolcall",
-    EntryKind.EXCLUSION: "memory.view_message",
-    EntryKind.WINDOW: "memory.view_windowclear",
-    EntryKind.ACCOUNT: "orchestrator.view_channelidentity",
-    EntryKind.ERASURE: "audit.view_erasurerequest",
-    EntryKind.ACCESS: "audit.view_accessevent",
-}
+    MESSAGE = "message", "memory.view_message"
+    RECALL = "recall", "memory.view_recallevent"
+    FACT = "fact", "memory.view_memoryentry"
+    ESCALATION = "escalation", "orchestrator.view_escalation"
+    CONSENT = "consent", "orchestrator.view_toolcall"
+    EXCLUSION = "exclusion", "memory.view_message"
+    WINDOW = "window", "memory.view_windowclear"
+    ACCOUNT = "account", "orchestrator.view_channelidentity"
+    ERASURE = "erasure", "audit.view_erasurerequest"
+    ACCESS = "access", "audit.view_accessevent"
 
 
 class Entry(NamedTuple):
@@ -85,8 +77,8 @@ class _Source:
     kind: EntryKind
     rows: str
     """FROM and WHERE; `person.id` is an id of the person."""
-    at: str
-    id: str
+    at: str = "created_at"
+    id: str = "id"
     action: str = "''"
     agent_id: str = "agent_id"
     subject_id: str = "id::text"
@@ -137,8 +129,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.MESSAGE,
         "FROM memory_message WHERE user_id = person.id",
-        at="created_at",
-        id="id",
         action="role",
         text="content",
         by="name",
@@ -147,8 +137,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.RECALL,
         "FROM memory_recallevent WHERE user_id = person.id",
-        at="created_at",
-        id="id",
         action="CASE WHEN abstained THEN 'abstained' ELSE 'recalled' END",
         subject_id="reply_id::text",
         text="(SELECT question.content FROM memory_message AS reply JOIN memory_message AS question"
@@ -187,7 +175,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.CONSENT,
         "FROM orchestrator_toolcall WHERE user_id = person.id",
-        at="created_at",
         id="id || ':asked'",
         action="'asked'",
         text="coalesce(nullif(question, ''), name)",
@@ -206,8 +193,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.EXCLUSION,
         f"FROM memory_recallexclusion WHERE {_OF_AGENTS}",
-        at="created_at",
-        id="id",
         action="CASE WHEN memory_id IS NULL THEN 'excluded' ELSE 'corrected' END",
         subject_id="message_id::text",
         text="(SELECT content FROM memory_message AS message"
@@ -215,20 +200,13 @@ _SOURCES: Final = (
         by="author_name",
         note="reason",
     ),
-    _Source(
-        EntryKind.WINDOW,
-        f"FROM memory_windowclear WHERE {_OF_AGENTS}",
-        at="created_at",
-        id="id",
-        action="'cleared'",
-    ),
+    _Source(EntryKind.WINDOW, f"FROM memory_windowclear WHERE {_OF_AGENTS}", action="'cleared'"),
     _Source(
         EntryKind.ACCOUNT,
         "FROM orchestrator_channelidentity"
         " WHERE (own_id = person.id OR user_id = person.id AND own_id <> ALL (%(users)s))"
         " AND linked_at IS NOT NULL",
         at="linked_at",
-        id="id",
         action="'linked'",
         agent_id="NULL::uuid",
         text="concat_ws(' ', channel, nullif(workspace, ''), native_id, nullif(name, ''))",
@@ -237,7 +215,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.ERASURE,
         _REQUESTS,
-        at="created_at",
         id="id || ':requested'",
         action="'requested'",
         by="requested_by",
@@ -255,7 +232,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.ERASURE,
         "FROM audit_messageerasure WHERE user_id = person.id",
-        at="created_at",
         id="id || ':message'",
         action="CASE WHEN message_id IS NULL THEN 'conversation' ELSE 'message' END",
         by="requested_by",
@@ -264,7 +240,6 @@ _SOURCES: Final = (
     _Source(
         EntryKind.ACCESS,
         _ACCESSES,
-        at="created_at",
         id="lpad(id::text, 19, '0')",
         action="action",
         text="subject",

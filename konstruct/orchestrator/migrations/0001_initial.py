@@ -17,7 +17,10 @@ from tenants.operations import CommentOnTables, protect_tables
 # What the application may do besides SELECT. A table with INSERT alone is append-only.
 PRIVILEGES = {
     "orchestrator_agent": ["INSERT", "UPDATE"],
-    "orchestrator_channelidentity": ["INSERT", "UPDATE (user_id, name, linked_at, linked_by)"],
+    "orchestrator_channelidentity": [
+        "INSERT",
+        "UPDATE (user_id, name, looked_up_at, linked_at, linked_by)",
+    ],
     "orchestrator_escalation": [
         "INSERT",
         "UPDATE (resolved_at, resolved_by, note, outcome, assigned_to)",
@@ -122,12 +125,11 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "model_tier",
-                    models.CharField(
+                    models.TextField(
                         choices=[("fast", "Fast"), ("reasoning", "Reasoning")],
                         db_default="fast",
                         default="fast",
                         help_text="fast: short contexts and low cost. reasoning: long contexts.",
-                        max_length=20,
                     ),
                 ),
                 (
@@ -176,7 +178,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "recall_mode",
-                    models.CharField(
+                    models.TextField(
                         choices=[
                             ("hybrid", "hybrid: meaning and words"),
                             ("vector", "vector: cosine similarity alone"),
@@ -184,7 +186,6 @@ class Migration(migrations.Migration):
                         db_default="hybrid",
                         default="hybrid",
                         help_text="How the agent searches memories.",
-                        max_length=20,
                     ),
                 ),
                 (
@@ -231,6 +232,7 @@ class Migration(migrations.Migration):
                     "recall_weights",
                     models.JSONField(
                         blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
                         help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
                     ),
@@ -421,7 +423,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "fact_review",
-                    models.CharField(
+                    models.TextField(
                         choices=[
                             ("none", "none: use all facts at once"),
                             (
@@ -433,7 +435,6 @@ class Migration(migrations.Migration):
                         db_default="doubtful",
                         default="doubtful",
                         help_text="Which extracted facts a person confirms before agents use them.",
-                        max_length=20,
                         verbose_name="review of facts",
                     ),
                 ),
@@ -449,7 +450,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "recall_preset",
-                    models.CharField(
+                    models.TextField(
                         choices=[
                             (
                                 "precise",
@@ -464,7 +465,6 @@ class Migration(migrations.Migration):
                         db_default="balanced",
                         default="balanced",
                         help_text="With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.",
-                        max_length=20,
                     ),
                 ),
             ],
@@ -577,6 +577,14 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         help_text="The sender's name in the channel.",
+                    ),
+                ),
+                (
+                    "looked_up_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When the channel was last asked for the name.",
+                        null=True,
                     ),
                 ),
                 (
@@ -1499,7 +1507,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "model",
-                    models.TextField(blank=True, default="", help_text="The language model."),
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="The language model."
+                    ),
                 ),
                 (
                     "language_model",
@@ -1768,7 +1778,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "prompt_tokens",
-                    models.BigIntegerField(
+                    models.PositiveBigIntegerField(
                         db_default=0,
                         default=0,
                         help_text="Tokens sent, as the language model reported them.",
@@ -1776,7 +1786,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "completion_tokens",
-                    models.BigIntegerField(
+                    models.PositiveBigIntegerField(
                         db_default=0,
                         default=0,
                         help_text="Tokens received, as the language model reported them.",

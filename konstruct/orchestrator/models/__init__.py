@@ -1,24 +1,33 @@
-"""Tables of the orchestrator: agents, replies, escalations, identities, tool calls."""
+"""Tables of the orchestrator: agents, replies, escalations, identities, language models."""
 
 from konstruct.orchestrator.models.agents import (
     Agent,
     AgentVersion,
     FactReview,
-    HeldFor,
     ModelTier,
-    PendingReply,
+    QuestionAnswer,
+    SavedQuestion,
 )
-from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.extraction import (
-    CallOutcome,
+    HISTORY_IMPORTS,
     ExtractionCursor,
     ExtractionRun,
-    ModelCall,
+    HistoryImport,
     RunState,
 )
-from konstruct.orchestrator.models.history_imports import HISTORY_IMPORTS, HistoryImport
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
-from konstruct.orchestrator.models.language_models import LanguageModel, ModelKind
-from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.models.tool_calls import AnswerOptions, ToolCall
-from konstruct.orchestrator.models.usage import DailyActivity, DailyUsage
+from konstruct.orchestrator.models.language_models import (
+    CallOutcome,
+    DailyActivity,
+    DailyUsage,
+    LanguageModel,
+    ModelCall,
+    ModelKind,
+)
+from konstruct.orchestrator.models.replies import (
+    AnswerOptions,
+    Escalation,
+    HeldFor,
+    PendingReply,
+    ToolCall,
+)

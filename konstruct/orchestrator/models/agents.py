@@ -1,4 +1,4 @@
-"""Tables of agents and of pending replies, and the checks of an agent's fields."""
+"""Tables of agents, their versions and saved questions, and the checks of an agent's fields."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -10,7 +10,6 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import Exists, OuterRef, Subquery
-from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import get_language_info, gettext, gettext_lazy as _
 
@@ -18,12 +17,12 @@ from konstruct.orchestrator.models.language_models import LanguageModel, ModelKi
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import id_problem, is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
-from memory.models import Message, server_now
+from memory.models import server_now
 from memory.recall.policy import RecallPolicy, RecallWeights
 from memory.text.languages import LATIN_BY_CODE
 from tenants import fields
-from tenants.models import JobColumns, JobQuerySet, TenantModel
-from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
+from tenants.models import TenantModel
+from tenants.personal_data import Export, NoPersonalData, rows_of_user
 
 UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 UUID_TEXT = re.compile(UUID_PATTERN, re.IGNORECASE)
@@ -53,15 +52,6 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         if UUID_TEXT.fullmatch(name_or_id):
             return self.filter(pk=UUID(name_or_id))
         return self.filter(name=name_or_id)
-
-
-class PendingReplyQuerySet(JobQuerySet):
-    """Messages that wait for their reply."""
-
-    def in_thread(self, **thread: Any) -> Self:
-        """Those of one conversation (agent_id, user_id and thread_id), oldest first."""
-        of_message = {f"message__{name}": value for name, value in thread.items()}
-        return self.filter(**of_message).order_by("message__created_at", "message__number")
 
 
 def validate_rules(agent: "Agent") -> None:
@@ -124,28 +114,6 @@ class FactReview(models.TextChoices):
     ALL = "all", "all"
 
 
-class HeldFor(models.TextChoices):
-    """The reason why a reply is held."""
-
-    NOT_HELD = "", "not held"
-    PERSON = "person", "a person, who answers in this thread"
-    CONSENT = "consent", "the user's consent to a tool call"
-    PROGRAM = "program", "the program that sent it, which has the tools that were called"
-
-
-def _short_choice(
-    default: models.TextChoices, verbose_name: str | None = None, *, help_text: str
-) -> "models.CharField[str | Combinable, str]":
-    return models.CharField(
-        verbose_name,
-        choices=type(default),
-        default=default,
-        db_default=default,
-        max_length=20,
-        help_text=help_text,
-    )
-
-
 def _not_zero(field: str) -> models.CheckConstraint:
     return models.CheckConstraint(
         condition=~models.Q((field, 0)),
@@ -175,7 +143,7 @@ class Agent(TenantModel):
         help_text="Name of the language model for the deployment's server, and for language models "
         "of the tenant without a name of a model. Blank: the deployment's model of the tier.",
     )
-    model_tier = _short_choice(
+    model_tier = fields.choice(
         ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
@@ -224,7 +192,7 @@ class Agent(TenantModel):
         help_text="Time zone of users without one of their own, such as Europe/Berlin, for times "
         "in prompts and the days of messages. Blank: UTC.",
     )
-    recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
+    recall_mode = fields.choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
     recall_top_k = fields.optional_small_number(
         help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
     )
@@ -232,7 +200,7 @@ class Agent(TenantModel):
         default=True,
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
-    recall_preset = _short_choice(
+    recall_preset = fields.choice(
         RecallPreset.BALANCED,
         help_text="With the gate: how strict recall is. Choosing a preset clears the agent's "
         "own thresholds.",
@@ -253,9 +221,8 @@ class Agent(TenantModel):
         help_text="Number of turns before and after a memory that are included with it, 0 to 10. "
         "Blank: as measured (0).",
     )
-    recall_weights = models.JSONField(
+    recall_weights = fields.json_object(
         blank=True,
-        default=dict,
         help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
     )
     tools = fields.text_list(
@@ -309,7 +276,7 @@ class Agent(TenantModel):
         help_text="Maximum number of tokens that extraction may use for this agent in a day "
         "(UTC). Blank: no limit.",
     )
-    fact_review = _short_choice(
+    fact_review = fields.choice(
         FactReview.DOUBTFUL,
         "review of facts",
         help_text="Which extracted facts a person confirms before agents use them.",
@@ -450,52 +417,6 @@ class Agent(TenantModel):
             raise ValidationError(f"This is not a recall mode: {error}.") from error
 
 
-class PendingReply(TenantModel, JobColumns):
-    """A message that waits for its reply: a view of the jobs of kind "reply".
-
-    The row is removed when the reply is delivered. A failed reply keeps its row, with the reason,
-    until it is retried. A held reply keeps it too, and no worker claims it until it is released.
-    """
-
-    message = models.OneToOneField(
-        Message,
-        on_delete=models.PROTECT,
-        primary_key=True,
-        related_name="pending_reply",
-        db_constraint=False,
-    )
-    held_for = fields.choice(
-        HeldFor.NOT_HELD,
-        blank=True,
-        help_text="Why the reply waits: for a person, or for the user's consent. Empty: it does "
-        "not wait.",
-    )
-
-    objects = PendingReplyQuerySet.as_manager()
-
-    personal_data = PersonalData(
-        message="message_id",
-        key="message_id",
-        schema=PUBLIC,
-        export=Export(
-            kind="pending_replies",
-            position=7,
-            key=("message_id",),
-            without=("kind", "sweep_at"),  # archives have the latter as ring_at
-            with_new_messages=True,
-        ),
-    )
-
-    class Meta:
-        managed = False
-        db_table = "orchestrator_pendingreply"
-        verbose_name = "pending reply"
-        verbose_name_plural = "pending replies"
-
-    def __str__(self) -> str:
-        return gettext("reply to %(message)s") % {"message": self.message_id}
-
-
 class AgentVersion(TenantModel):
     """The settings of an agent after a change. Never changed."""
 
@@ -538,3 +459,81 @@ class AgentVersion(TenantModel):
             "number": self.number,
             "agent": self.agent_id,
         }
+
+
+class SavedQuestion(TenantModel):
+    """A question that an agent is asked again after each change."""
+
+    id = fields.random_id()
+    agent_id = models.UUIDField("agent", help_text="The agent that is asked.")
+    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
+        "person", null=True, blank=True, help_text="The person who asks. Empty: none."
+    )
+    content = models.TextField("question", help_text="The message.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
+
+    personal_data = rows_of_user(
+        # Questions that name the person.
+        also="content ~* ANY(%(names)s::text[])"
+        " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)",
+        export=Export(kind="saved_questions", position=25),
+    )
+
+    class Meta:
+        verbose_name = "saved question"
+        indexes = [models.Index(fields=["agent_id", "created_at"], name="saved_question_agent")]
+
+    def __str__(self) -> str:
+        return self.content[:60]
+
+
+class QuestionAnswer(TenantModel):
+    """An agent's answer to a saved question, by one version of the agent."""
+
+    id = fields.random_id()
+    question = models.ForeignKey(
+        SavedQuestion,
+        on_delete=models.CASCADE,
+        related_name="answers",
+        db_index=False,
+        help_text="The question.",
+    )
+    agent_id = models.UUIDField("agent", help_text="The agent that answered.")
+    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
+        "person", null=True, blank=True, help_text="The person who asks. Empty: none."
+    )
+    version = models.PositiveIntegerField(
+        help_text="Number of the agent's version. 0: before its first version."
+    )
+    content = fields.optional_text("answer", help_text="The answer; may be empty.")
+    steps = fields.text_list(help_text="The decision and its reason.")
+    problem = fields.optional_text(help_text="Why there is no answer.")
+    message_ids = fields.id_list(
+        help_text="The messages in the prompt: recalled ones and recent turns."
+    )
+    source_count = fields.count(help_text="Recalled messages and facts in the prompt.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was answered.")
+
+    # The answer quotes messages: it is deleted with any of them.
+    personal_data = rows_of_user(
+        derived="message_ids && %(ids)s::uuid[]",
+        also="question_id IN (SELECT id FROM orchestrator_savedquestion WHERE "  # noqa: S608
+        f"{SavedQuestion.personal_data.of_person})",
+        # Another run replaces the answer of a version.
+        export=Export(
+            kind="question_answers",
+            position=26,
+            key=("question_id", "version"),
+            is_mutable=True,
+        ),
+    )
+
+    class Meta:
+        verbose_name = "answer to a saved question"
+        verbose_name_plural = "answers to saved questions"
+        constraints = [
+            models.UniqueConstraint(fields=["question", "version"], name="question_answer_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version}: {self.content[:60]}"

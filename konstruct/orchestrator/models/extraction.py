@@ -1,16 +1,19 @@
-"""Tables of fact extraction: how far conversations are processed, runs, and calls of models."""
+"""Tables of fact extraction (how far conversations are processed, and runs), and of imports."""
 
 from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
-from tenants import fields
+from tenants import fields, transaction
+from tenants.audit.models import ActorKind
+from tenants.jobs import JobKind
 from tenants.models import TenantModel, job_columns
-from tenants.personal_data import Export, Merge, NoPersonalData, rows_of_user
+from tenants.personal_data import OF_EVERY_PERSON, Export, Merge, PersonalData, rows_of_user
 
 # The common conversation of merged users is processed from the earlier of the two positions:
 # messages that are processed twice change nothing, and none is skipped.
@@ -163,81 +166,65 @@ class ExtractionRun(AgentUserModel):
         }
 
 
-class CallOutcome(models.TextChoices):
-    """The outcome of a call of a language model. Empty: unknown, the caller did not come back."""
+# Previews or imports a file, and deletes it after a day. The key is the id of the import.
+HISTORY_IMPORTS: Final = JobKind(
+    name="history_import",
+    do="konstruct.orchestrator.history_import.uploads.run",
+    queue="extractions",
+    max_attempts=3,
+)
 
-    UNKNOWN = "", "unknown"
-    DONE = "done", "done"
-    FAILED = "failed", "failed"
+
+class HistoryImportQuerySet(models.QuerySet["HistoryImport"]):
+    """Imports of the tenant."""
+
+    def remove(self) -> None:
+        """Delete imports with their jobs. The jobs are first, as in a batch of an import."""
+        with transaction.atomic():
+            keys = list(self.values_list("pk", flat=True))
+            HISTORY_IMPORTS.finish_many(keys)
+            HistoryImport.objects.filter(pk__in=keys).delete()
 
 
-class ModelCall(TenantModel):
-    """A request to a language model, recorded before it is sent: the meter of tokens and money."""
+class HistoryImport(TenantModel):
+    """A file with history of another system: its options, its preview and its import.
+
+    Each erasure removes all of them, because a file may hold data of the person.
+    """
 
     id = fields.random_id()
-    agent_id = fields.optional_id("agent", help_text="The agent.")
-    agent_version = fields.optional_number(
-        help_text="Number of the agent's version that answered. Empty: it has none, or no reply "
-        "was asked for."
-    )
-    message = models.ForeignKey(
-        Message,
-        # Postgres sets it to NULL when the message is erased: the call stays in the meter.
-        on_delete=models.DO_NOTHING,
+    created_at = models.DateTimeField(db_default=Now(), help_text="When the file was sent.")
+    file_name = models.TextField("file", help_text="Name of the file.")
+    content = models.BinaryField(help_text="The file, until it is imported.")
+    options = fields.json_object(help_text="How it is read, and who is who in it.")
+    is_dry_run = fields.flag("preview", default=False, help_text="Whether nothing is stored.")
+    requested_by = models.TextField(help_text="Name of the person or the API key.")
+    actor_kind = models.TextField(choices=ActorKind, editable=False, help_text="Kind of the actor.")
+    actor_id = models.TextField(editable=False, help_text="Id of the actor.")
+    report = models.JSONField(
         null=True,
         blank=True,
-        db_constraint=False,
-        db_index=False,
-        related_name="model_calls",
-        help_text="The message that the call answers. Empty: none, or it was erased.",
+        encoder=DjangoJSONEncoder,
+        help_text="Conversations, authors, and what is left out.",
     )
-    purpose = models.TextField(help_text="Purpose of the call, such as reply or extraction.")
-    model = models.TextField(blank=True, default="", help_text="The language model.")
-    language_model = fields.optional_text(
-        help_text="Name of the tenant's language model. Empty: the deployment's."
-    )
-    endpoint = fields.optional_text(help_text="Host and port of the language model's server.")
-    requests = models.PositiveSmallIntegerField(
-        default=1,
-        db_default=1,
-        help_text="HTTP requests that were sent: a failed one is repeated up to twice.",
-    )
-    outcome = fields.choice(
-        CallOutcome.UNKNOWN,
-        blank=True,
-        help_text="Empty: the process ended before the answer came.",
-    )
-    error = fields.optional_text("reason", help_text="The reason of a failure.")
-    prompt_tokens = fields.count(help_text="Tokens sent.")
-    completion_tokens = fields.count(help_text="Tokens received.")
-    prompt_price = fields.money(max_digits=12, help_text="Price of a million tokens sent.")
-    completion_price = fields.money(max_digits=12, help_text="Price of a million tokens received.")
-    cost = fields.money(max_digits=12, help_text="Cost of the tokens, by these prices.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
+    finished_at = fields.optional_time(help_text="When the preview or the import ended.")
+    error = fields.optional_text(help_text="Why it failed.")
 
-    personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")
+    unlogged_fields = frozenset({"content", "options", "report", "error"})
+
+    objects = HistoryImportQuerySet.as_manager()
+
+    personal_data = PersonalData(where=OF_EVERY_PERSON)
 
     class Meta:
-        verbose_name = "call of a language model"
-        verbose_name_plural = "calls of language models"
-        constraints = [
-            fields.one_of("outcome", CallOutcome, "model_call_outcome"),
-        ]
-        indexes = [
-            models.Index(
-                fields=["created_at", "agent_id"], include=["tenant_id"], name="model_call_time"
-            ),
-            models.Index(
-                fields=["created_at"],
-                condition=models.Q(outcome=""),
-                name="model_call_unknown",
-            ),
-            models.Index(
-                fields=["message", "created_at"],
-                condition=models.Q(message__isnull=False),
-                name="model_call_of_message",
-            ),
-        ]
+        verbose_name = "history import"
 
     def __str__(self) -> str:
-        return f"{gettext(self.purpose)}, {self.created_at:%Y-%m-%d %H:%M %Z}"
+        return self.file_name
+
+    @property
+    def state(self) -> str:
+        """One of waiting, previewed, imported and failed."""
+        if self.finished_at is None:
+            return "waiting"
+        return "failed" if self.error else "previewed" if self.is_dry_run else "imported"

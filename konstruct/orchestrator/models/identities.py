@@ -25,6 +25,7 @@ class ChannelIdentity(TenantModel):
     )
     user_id = models.TextField("user", help_text="The user that the identity belongs to.")
     name = optional_text(help_text="The sender's name in the channel.")
+    looked_up_at = optional_time(help_text="When the channel was last asked for the name.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     linked_at = optional_time(help_text="When the identity was linked to another user.")
     linked_by = optional_text(help_text="The person who linked it.")

@@ -14,7 +14,7 @@ import apsw
 from django.db import DatabaseError, models
 
 from konstruct.orchestrator.models import Agent, AgentVersion
-from konstruct.privacy.archive.manifest import (
+from konstruct.privacy.archive.exporting import (
     ArchiveRefused,
     Kind,
     Manifest,

@@ -1,5 +1,1 @@
-"""Erases a person in every store, with a receipt."""
-
-from konstruct.privacy.erasure.erasing import carry_out
-
-__all__ = ["carry_out"]
+"""Erases a person or messages in every store, with a receipt."""

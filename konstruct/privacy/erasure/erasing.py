@@ -1,6 +1,6 @@
 """Carries out an erasure of a person. It can be killed at any point, and continues when run again.
 
-Writers refuse the person since the request. Each round removes keys of the cache and rows. If a
+Writers refuse the person since the request. Each round removes keys of the cache and persons. If a
 worker added rows meanwhile, there is another round. At the end the row of the person is deleted,
 with the pseudonym of the access log. The request stores the progress, and becomes the receipt.
 """
@@ -8,25 +8,25 @@ with the pseudonym of the access log. The request stores the progress, and becom
 import getpass
 import logging
 import socket
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from konstruct.orchestrator.models import HistoryMerge
-from konstruct.privacy.erasure import messages, rows, storage
-from konstruct.privacy.erasure.person import Person
-from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
+from konstruct.privacy.erasure import messages, person as persons, storage
+from konstruct.privacy.erasure.person import Person, add_rows, now
 from memory.models import Message
 from tenants import journal, transaction
 from tenants.audit.models import ErasureRequest
 from tenants.audit.people import Person as PersonRow, close_people, end_erasure
 from tenants.audit.pseudonyms import pseudonym
-from tenants.context import required_tenant_id, tenant_connection
+from tenants.context import connection, fetch_column, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import ERASURE, owner_lock, schema_lock
 from tenants.outbox.events import record_event
@@ -45,12 +45,76 @@ LOCK_TIMEOUT_SECONDS = 1.0
 _NOT_OF_PERSON = {"audit_listexport", "audit_listexportpart"}
 
 
+Report = Callable[[str], None]
+_CREATED: Final = f"DELETE FROM api_creation WHERE made IN ({persons.IDS}) RETURNING made::text"
+
+
 class NotErased(KonstructError):
     """Rows of the person are left, or were added."""
 
 
 class ErasureInProgress(NotErased):
     """Another process is carrying out the erasure."""
+
+
+class ErasureProgress:
+    """Counts of removed rows, and the current step. The request stores them."""
+
+    def __init__(self, request: ErasureRequest, report: Report) -> None:
+        self._request = request
+        self._report = report
+        self.found: dict[str, Any] = request.progress or {
+            "began_at": now(),
+            "rounds": 0,
+            "step": "begins",
+            "tables": {},
+            "cache_keys": 0,
+            "messages": {"removed": 0, "of": 0},
+            "replies_erased": 0,
+            "replies_kept": 0,
+        }
+
+    def reload(self) -> None:
+        """Discard counts of a transaction that was rolled back."""
+        self._request.refresh_from_db(fields=["progress"])
+        self.found = self._request.progress or self.found
+
+    def begin_round(self, person: Person, messages: int) -> None:
+        """Record the person of this round, and the number of messages to remove."""
+        removed = self.found["messages"]["removed"]
+        self.found |= {**person.fields(), "rounds": self.found["rounds"] + 1}
+        self.found["messages"] = {"removed": removed, "of": removed + messages}
+        self.step("removes keys")
+
+    def step(self, step: str) -> None:
+        """Record the step that begins."""
+        self.found["step"] = step
+        self.save()
+        self._report(step)
+
+    def add_rows(self, table: str, keys: Iterable[str] | None, count: int, action: str) -> None:
+        """Count rows that were removed or changed; call `save` in the same transaction."""
+        add_rows(self.found["tables"], table, keys, count, action)
+
+    def add_messages(self, count: int) -> None:
+        """Count removed messages; call `save` in the same transaction."""
+        messages = self.found["messages"]
+        messages["removed"] += count
+        messages["of"] = max(messages["of"], messages["removed"])
+
+    def add_cache_keys(self, count: int) -> None:
+        """Count keys that were removed."""
+        self.found["cache_keys"] += count
+        self.save()
+
+    def report_messages(self) -> None:
+        """Report the number of removed messages."""
+        messages = self.found["messages"]
+        self._report(f"{messages['removed']} of {messages['of']} messages removed")
+
+    def save(self) -> None:
+        """Save the progress on the request."""
+        ErasureRequest.objects.filter(pk=self._request.pk).update(progress=self.found)
 
 
 def carry_out(
@@ -85,14 +149,14 @@ def carry_out(
         request.refresh_from_db()
         if request.done_at is not None:
             return request
-        rows.refuse_unknown_tables()
+        persons.refuse_unknown_tables()
         progress = ErasureProgress(request, report)
         if not is_replayed:
             _begin_in_journal(request)
         close_people(linked_ids(request.user_id))
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress, is_replayed=is_replayed)
-            remaining = rows.count_remaining(person)
+            remaining = persons.count_remaining(person)
             if not remaining:
                 _refuse_while_copied()
                 if not is_replayed:
@@ -142,7 +206,7 @@ def _chosen_replies(request: ErasureRequest, user_ids: Sequence[str]) -> "QueryS
 
 
 def _refuse_while_copied() -> None:
-    """Raise NotErased if a copy of the tenant is being made: the copy would contain the rows."""
+    """Raise NotErased if a copy of the tenant is being made: the copy would contain the persons."""
     try:
         with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_TIMEOUT_SECONDS):
             return
@@ -159,10 +223,10 @@ def _end(
     """Remove the rows from files, and make the request the receipt."""
     progress.step("writes files anew")
     # All tables: some had rows of the person for a short time, such as jobs.
-    tables = set(rows.tables_of_people()) if _has_data(progress) else set()
+    tables = set(persons.tables_of_people()) if _has_data(progress) else set()
     tables |= progress.found["tables"].keys()
     # Tables of all tenants are not rewritten: only ids were removed from them.
-    tables &= set(rows.tables_of_tenant())
+    tables &= set(persons.tables_of_tenant())
     stored = storage.purge_files(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, stored)
     # Old versions of the request row contain the person's ids.
@@ -176,23 +240,34 @@ def _end(
 def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replayed: bool) -> Person:
     """Run one round of the erasure; return the person, with all ids and threads found so far."""
     person = Person.of(request, progress.found)
-    progress.begin_round(person, rows.count_messages(person))
+    progress.begin_round(person, person.messages.count())
     if person.agent_id is None:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
         )
     try:
-        rows.remove_idempotency_records(person, progress)
+        with transaction.atomic():
+            # The records of Idempotency-Keys that created rows of the person, while these exist.
+            keys = fetch_column(_CREATED, person.parameters())
+            progress.add_rows(IdempotencyRecord._meta.db_table, keys, len(keys), "removed")
+            progress.save()
         progress.add_cache_keys(storage.remove_keys(person))
         _remove_replies_to_others(request, person, progress, is_replayed=is_replayed)
         progress.step("removes messages")
         # Ends: each batch removes messages of a person who can send no more.
-        while batch := rows.next_messages(person, BATCH):
+        while batch := persons.next_messages(person, BATCH):
             progress.add_messages(len(batch))
             _erase_batch(batch, person, progress)
             progress.report_messages()
         progress.step("removes the rest")
-        rows.remove_rest(person, progress)
+        with transaction.atomic(), connection.cursor() as cursor:
+            for table, data in persons.deleted_tables():
+                if table != persons.MESSAGES:
+                    values = person.parameters()
+                    persons.delete_rows(
+                        cursor, table, data, data.of_person, values, progress.add_rows
+                    )
+            progress.save()
     except IntegrityError as error:
         # A new row refers to a row that is being removed: the next round removes both.
         logger.info("An erasure begins another round: %s", error)

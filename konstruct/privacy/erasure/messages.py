@@ -16,35 +16,23 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import models as orchestrator, replies
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.models import (
-    Agent,
-    AnswerOptions,
-    Escalation,
-    HistoryImport,
-    PendingReply,
-    ToolCall,
-)
-from konstruct.privacy.erasure.progress import add_rows, now
-from konstruct.privacy.erasure.rows import AddRows, delete_messages, erase_from_prompts
+from konstruct.privacy.erasure.person import MESSAGES, AddRows, add_rows, delete_rows, now
+from memory import models
+from memory.context.recall_events import NO_ID
 from memory.conversations import short_term, thread_window
 from memory.conversations.transcript import copy_id
 from memory.facts.exclusions import echoes_of_message
-from memory.models import (
-    Conversation,
-    ConversationItem,
-    MemoryAttribute,
-    MemoryEntry,
-    Message,
-    RecallEvent,
-)
+from memory.indexing.service import remove_from_word_index
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
+from memory.models.recall import scope_number
 from tenants import journal, transaction
 from tenants.audit.models import ListExport, MessageErasure
-from tenants.context import required_tenant_id
+from tenants.context import connection, required_tenant_id
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
+from tenants.personal_data import personal_tables
 from tenants.redis_keys import idempotency_key, partial_reply_key
 from tenants.schemas.provisioning import drop_left_overs
 
@@ -55,6 +43,30 @@ REPLY_ERASED: Final = "Its reply was erased."
 _FACTS: Final = f"""
     SELECT tenant_id, memory_id, version_of, user_id, content FROM memory_memoryentry
     WHERE {WITHOUT_OTHER_EVIDENCE}
+"""
+# Workers hold these rows while they write embeddings.
+LOCK_EMBEDDING: Final = (
+    "SELECT FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s) FOR UPDATE"
+)
+# Events of a source's own user are found by the user; those of others have rows of sources.
+_ERASE_FROM_PROMPTS: Final = """
+    UPDATE memory_recallevent SET
+        sources = ARRAY(
+            SELECT CASE WHEN id = ANY(%(ids)s) THEN %(no_id)s ELSE id END
+            FROM unnest(sources) WITH ORDINALITY AS source (id, place) ORDER BY place
+        ),
+        left_out = ARRAY(
+            SELECT CASE WHEN id = ANY(%(ids)s) THEN %(no_id)s ELSE id END
+            FROM unnest(left_out) WITH ORDINALITY AS source (id, place) ORDER BY place
+        ),
+        unmatched = CASE WHEN NOT sources && %(ids)s THEN unmatched END
+    WHERE user_id <> ALL(%(without)s) AND (reply_id IS NULL OR reply_id <> ALL(%(ids)s))
+      AND id IN (
+        SELECT id FROM memory_recallevent
+        WHERE user_id = ANY(%(users)s) AND (sources && %(ids)s OR left_out && %(ids)s)
+        UNION ALL
+        SELECT event_id FROM memory_promptsource WHERE source_id = ANY(%(ids)s)
+    )
 """
 
 
@@ -93,13 +105,12 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     about = Thread.of(request).as_filter
     if request.message_id is None:
         # Items of frameworks that belong to no message, such as calls of tools.
-        items = ConversationItem.objects.filter(**about)
-        add(ConversationItem._meta.db_table, None, items._raw_delete(items.db), "removed")
-        titles = Conversation.objects.filter(**about)
-        add(Conversation._meta.db_table, None, titles._raw_delete(titles.db), "removed")
-        _empty(Escalation.objects.filter(**about), add)
+        for model in (models.ConversationItem, models.Conversation):
+            found = model._default_manager.filter(**about)
+            add(model._meta.db_table, None, found._raw_delete(found.db), "removed")
+        _empty(orchestrator.Escalation.objects.filter(**about), add)
     ListExport.objects.all().remove()
-    HistoryImport.objects.all().remove()
+    orchestrator.HistoryImport.objects.all().remove()
     if not is_replayed:
         write_journal(request)
     request.receipt = receipt | {
@@ -138,27 +149,27 @@ def write_journal_of_message(request_id: UUID, message_id: UUID) -> None:
     journal.append(tenant_id, "message", request=str(request_id), erased=digest)
 
 
-def _batches(request: MessageErasure) -> Iterator[list[Message]]:
+def _batches(request: MessageErasure) -> Iterator[list[models.Message]]:
     """Yield the messages in batches. The caller removes a batch before it requests the next one."""
     if request.message_id is not None:
-        requested = Message.objects.filter(pk__in=[request.message_id, *request.reply_ids])
+        requested = models.Message.objects.filter(pk__in=[request.message_id, *request.reply_ids])
     else:
-        requested = Message.objects.filter(**Thread.of(request).as_filter)
+        requested = models.Message.objects.filter(**Thread.of(request).as_filter)
     requested = requested.order_by("created_at", "number")
     while ids := list(requested.values_list("pk", flat=True)[:BATCH]):
-        with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
+        with_replies = models.Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
         yield with_copies(with_replies.values_list("pk", flat=True))
 
 
-def with_copies(ids: Iterable[UUID]) -> list[Message]:
+def with_copies(ids: Iterable[UUID]) -> list[models.Message]:
     """Return messages with their copies for agents that got the thread in a handover."""
-    ids, agents = list(ids), list(Agent.objects.values_list("pk", flat=True))
+    ids, agents = list(ids), list(orchestrator.Agent.objects.values_list("pk", flat=True))
     copies = [copy_id(pk, agent_id) for pk in ids for agent_id in agents]
-    return list(Message.objects.filter(pk__in=_one_parameter(ids + copies)))
+    return list(models.Message.objects.filter(pk__in=_one_parameter(ids + copies)))
 
 
 def erase_batch(
-    messages: Sequence[Message],
+    messages: Sequence[models.Message],
     add: AddRows,
     *,
     save: Callable[[dict[str, Any]], None],
@@ -185,7 +196,7 @@ def erase_batch(
     }
     facts = _facts_of(messages)
     # Workers lose their leases of the replies.
-    PendingReply.objects.filter(message__in=_one_parameter(ids)).delete()
+    orchestrator.PendingReply.objects.filter(message__in=_one_parameter(ids)).delete()
     # So that no reply is written meanwhile.
     with lock_windows([Thread(agent_id, user_id, "") for agent_id, user_id in users]):
         _remove(messages, facts, add, without_users=without_users)
@@ -193,19 +204,19 @@ def erase_batch(
     removed = _delete_from_cache(cached)
     # Workers may have read the messages for other replies. They begin these anew, and what they
     # wrote before the end of their leases is changed.
-    waiting = PendingReply.objects.all()
+    waiting = orchestrator.PendingReply.objects.all()
     if all(fact.user_id is not None for fact in facts):  # others are in prompts of any user
         of_users = Q(message__user_id__in=[user_id for _, user_id in users])
         waiting = waiting.filter(of_users | Q(message__thread_id__in=threads))
     replies.REPLIES.cancel_attempts(list(waiting.values_list("pk", flat=True)))
     changed = erase_from_prompts([*messages, *facts], without_users=without_users)
-    add(RecallEvent._meta.db_table, None, changed, "changed")
+    add(models.RecallEvent._meta.db_table, None, changed, "changed")
     return removed
 
 
 def _remove(
-    messages: Sequence[Message],
-    facts: Sequence[MemoryEntry],
+    messages: Sequence[models.Message],
+    facts: Sequence[models.MemoryEntry],
     add: AddRows,
     *,
     without_users: Collection[str],
@@ -214,24 +225,26 @@ def _remove(
     ids = [message.pk for message in messages]
     # If only the reply to a message is erased, the message must not be answered again.
     answered = list(filter(None, {message.in_reply_to_id for message in messages} - {*ids}))
-    unanswered = list(Message.objects.filter(pk__in=answered, pending_reply__isnull=True))
+    unanswered = list(models.Message.objects.filter(pk__in=answered, pending_reply__isnull=True))
     delete_messages(messages, add, facts=facts, without_users=without_users)
     keys = [str(fact.pk) for fact in facts]
     # Facts without other evidence are removed already.
-    remaining = MemoryEntry.objects.filter(pk__in=keys)
+    remaining = models.MemoryEntry.objects.filter(pk__in=keys)
     remaining_keys = [str(pk) for pk in remaining.values_list("pk", flat=True)]
     remaining.delete()
-    add(MemoryEntry._meta.db_table, remaining_keys, len(remaining_keys), "removed")
+    add(models.MemoryEntry._meta.db_table, remaining_keys, len(remaining_keys), "removed")
     made = IdempotencyRecord.objects.filter(made__in=_one_parameter([*map(str, ids), *keys]))
     add(IdempotencyRecord._meta.db_table, None, made.delete()[0], "removed")
-    calls, _ = ToolCall.objects.filter(message__in=[message.pk for message in unanswered]).delete()
-    add(ToolCall._meta.db_table, None, calls, "removed")
-    _empty(Escalation.objects.filter(message_id__in=_one_parameter(ids)), add)
+    calls, _ = orchestrator.ToolCall.objects.filter(
+        message__in=[message.pk for message in unanswered]
+    ).delete()
+    add(orchestrator.ToolCall._meta.db_table, None, calls, "removed")
+    _empty(orchestrator.Escalation.objects.filter(message_id__in=_one_parameter(ids)), add)
     # Turns that a program sent may repeat the messages: the window has the remaining ones.
-    waiting = AnswerOptions.objects.filter(
+    waiting = orchestrator.AnswerOptions.objects.filter(
         message__user_id__in={message.user_id for message in messages}, history__isnull=False
     )
-    add(AnswerOptions._meta.db_table, None, waiting.update(history=None), "changed")
+    add(orchestrator.AnswerOptions._meta.db_table, None, waiting.update(history=None), "changed")
     for message in unanswered:
         replies.enqueue(message)
         replies.REPLIES.give_up(message.pk, code=replies.CLOSED, reason=REPLY_ERASED)
@@ -242,28 +255,30 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
     return RawSQL(f"SELECT unnest(%s::{kind}[])", [list(values)])  # noqa: S611
 
 
-def _facts_of(messages: Sequence[Message]) -> list[MemoryEntry]:
+def _facts_of(messages: Sequence[models.Message]) -> list[models.MemoryEntry]:
     """Return the facts that are erased with the messages, with all their versions.
 
     They have no evidence in other messages, or a `message_id` of these in their metadata.
     """
     ids = [message.pk for message in messages]
-    attributes = MemoryAttribute.objects.filter(
+    attributes = models.MemoryAttribute.objects.filter(
         key="message_id", kind="text", text__in=_one_parameter(map(str, ids), "text")
     )
     fact_ids: set[UUID] = set()
     for memory_id, version_of in attributes.values_list("memory_id", "memory__version_of"):
         fact_ids.add(version_of or memory_id)
     of_users = Q(user_id__in={message.user_id for message in messages}) | Q(user_id__isnull=True)
-    versions = MemoryEntry.objects.filter(of_users, Q(pk__in=fact_ids) | Q(version_of__in=fact_ids))
-    return [*MemoryEntry.objects.raw(_FACTS, {"ids": ids}), *versions.defer("embedding")]
+    versions = models.MemoryEntry.objects.filter(
+        of_users, Q(pk__in=fact_ids) | Q(version_of__in=fact_ids)
+    )
+    return [*models.MemoryEntry.objects.raw(_FACTS, {"ids": ids}), *versions.defer("embedding")]
 
 
 def _empty(escalations: Any, add: AddRows) -> None:
     """Empty the texts of escalations, which may quote the messages that led to them."""
     led = escalations.exclude(reason="", note="")
     changed = led.update(reason="", note="", message_id=None)
-    add(Escalation._meta.db_table, None, changed, "changed")
+    add(orchestrator.Escalation._meta.db_table, None, changed, "changed")
 
 
 def _delete_from_cache(cached: Mapping[str, Any] | None) -> int:
@@ -282,3 +297,76 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> int:
         key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
     ]
     return int(get_redis_connection("default").unlink(*keys))
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+def erase_from_prompts(
+    sources: Sequence[models.Message | models.MemoryEntry], *, without_users: Collection[str] = ()
+) -> int:
+    """Erase the references of prompts to messages and facts: one indexed statement.
+
+    Their ids are replaced by zero, which is displayed as erased, and texts of a program in the
+    prompt, which may quote any source of it, are removed. Call it before the messages are deleted,
+    together with the rows of `PromptSource`; and after the commit, for prompts that were written
+    meanwhile.
+
+    Args:
+        sources: the messages, and the facts that are deleted with them. Prompts of replies among
+            the messages are skipped.
+        without_users: users whose prompts are skipped, because they are all removed.
+
+    Returns:
+        The number of changed events.
+    """
+    owners = {source.pk: source.user_id for source in sources}
+    owners |= {
+        fact.fact_id: fact.user_id for fact in sources if isinstance(fact, models.MemoryEntry)
+    }
+    values = {
+        "ids": list(owners),
+        "users": sorted(filter(None, {*owners.values()} - {*without_users})),
+        "without": list(without_users),
+        "no_id": NO_ID,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ERASE_FROM_PROMPTS, values)
+        return int(cursor.rowcount)
+
+
+def delete_messages(
+    messages: Sequence[models.Message],
+    add: AddRows = lambda *_: None,
+    *,
+    facts: Sequence[models.MemoryEntry] = (),
+    without_users: Collection[str] = (),
+) -> None:
+    """Delete messages with all rows that belong to them, in the current transaction.
+
+    It waits for workers that write embeddings of the messages.
+
+    Args:
+        messages: the messages.
+        add: counts deleted and changed rows.
+        facts: facts that the caller deletes in the same transaction: prompts refer to them no more.
+        without_users: see `erase_from_prompts`.
+    """
+    ids = {"ids": [message.pk for message in messages]}
+    numbers = [message.number for message in messages]
+    scopes = {scope_number(message.agent_id, message.user_id) for message in messages}
+    changed = erase_from_prompts([*messages, *facts], without_users=without_users)
+    add(models.RecallEvent._meta.db_table, None, changed, "changed")
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_EMBEDDING, ids)
+        tables = personal_tables()
+        for table, data in tables.items():
+            if data.derived:
+                delete_rows(cursor, table, data, data.derived, ids, add)
+        for table, data in tables.items():
+            if data.message and table != MESSAGES:
+                delete_rows(cursor, table, data, f"{data.message} = ANY(%(ids)s)", ids, add)
+        words = remove_from_word_index(numbers, scopes=[*scopes])
+        for model, count in zip((models.Posting, models.IndexedMessage), words, strict=True):
+            add(model._meta.db_table, None, count, "removed")
+        delete_rows(cursor, MESSAGES, tables[MESSAGES], "id = ANY(%(ids)s)", ids, add)

@@ -1,30 +1,38 @@
-"""The person of an erasure, with all their ids. Rows are found by exact values."""
+"""The person of an erasure, with all their ids, and their rows, which are found by exact values."""
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final, Self
 from uuid import UUID
 
 from django.apps import apps
-from django.db import models
+from django.db.models import Q, QuerySet, UUIDField
 
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import threads_of
 from konstruct.orchestrator.models import ChannelIdentity
-from memory.models import PersonName
+from memory.models import Message, PersonName
 from memory.models.recall import scope_number
 from memory.text.languages import fold
 from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import is_distinctive
-from tenants.context import fetch_column
-from tenants.personal_data import OnErasure, personal_tables
-
-# The condition for a person's rows, in a table with agents and users.
-OF_PERSON: Final = (
-    "tenant_id = %(tenant)s AND user_id = ANY(%(users)s)"
-    " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
+from tenants.context import connection, fetch_column, fetch_value, tenant_connection
+from tenants.exceptions import KonstructError
+from tenants.personal_data import (
+    OF_EVERY_PERSON,
+    OnErasure,
+    PersonalData,
+    personal_tables,
+    tables_of,
+    undeclared_names,
 )
+
+AddRows = Callable[[str, Iterable[str] | None, int, str], None]
+
+MESSAGES: Final = Message._meta.db_table
 # Shorter names are ignored, because they are words of many texts.
 MIN_NAME_CHARACTERS: Final = 3
 
@@ -32,9 +40,7 @@ MIN_NAME_CHARACTERS: Final = 3
 def ids_sql() -> str:
     """Return a query for the ids of a person's rows, by which other tables refer to them: UUIDs."""
     uuids = {
-        model._meta.db_table
-        for model in apps.get_models()
-        if isinstance(model._meta.pk, models.UUIDField)
+        model._meta.db_table for model in apps.get_models() if isinstance(model._meta.pk, UUIDField)
     }
     return " UNION ALL ".join(
         f"SELECT {data.key} AS id FROM {table} WHERE {data.of_person}"
@@ -123,6 +129,12 @@ class Person:
         }
         return replace(person, **merged)
 
+    @property
+    def messages(self) -> QuerySet[Message]:
+        """The person's messages."""
+        rows = Message.objects.filter(user_id__in=self.user_ids)
+        return rows if self.agent_id is None else rows.filter(agent_id=self.agent_id)
+
     def fields(self) -> dict[str, Any]:
         """Return the argument of `of` for the next round, as JSON."""
         names = ("agents", "threads", "sessions", "shared_threads", "other_sessions", "names")
@@ -142,3 +154,126 @@ class Person:
             "names": list(self.names),
             **more,
         }
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+class UnknownTable(KonstructError):
+    """A table has no declaration of its personal data."""
+
+
+def tables_of_tenant() -> list[str]:
+    """Return the names of all tables of the current tenant's schema."""
+    with connection.cursor() as cursor:
+        return tables_of(cursor, tenant_connection().schema_name)
+
+
+def tables_of_people() -> list[str]:
+    """Return the names of the tables that an erasure removes rows of."""
+    return [
+        table for table, data in personal_tables().items() if data.on_erasure is OnErasure.DELETE
+    ]
+
+
+def refuse_unknown_tables() -> None:
+    """Raise UnknownTable if an erasure could miss a table or a column."""
+    with connection.cursor() as cursor:
+        unknown = undeclared_names(cursor, tenant_connection().schema_name)
+    if unknown:
+        raise UnknownTable(
+            f"no declaration of personal data for {', '.join(unknown)}: add it to"
+            " `personal_data` of the model (see tenants/personal_data.py)"
+        )
+
+
+def next_messages(person: Person, limit: int) -> list[Message]:
+    """Return about `limit` messages of the person that are left, with their replies."""
+    found = (with_replies(person.messages.filter(agent_id=pk), limit) for pk in person.agents)
+    return next(filter(None, found), [])
+
+
+def with_replies(messages: QuerySet[Message], limit: int) -> list[Message]:
+    """Return about `limit` of these messages, with their replies and questions among them."""
+    seen = messages.order_by().values_list("in_reply_to_id", "pk")[:limit]
+    asked = {question or pk for question, pk in seen}
+    return list(messages.filter(Q(pk__in=asked) | Q(in_reply_to__in=asked)).order_by("number"))
+
+
+def count_remaining(person: Person) -> dict[str, int]:
+    """Return the numbers of rows of the person that are left, by table.
+
+    Exports, which belong to every person, are not counted: the team may have requested new ones.
+    """
+    values = person.parameters()
+    found = {
+        table: int(
+            fetch_value(f"SELECT count(*) FROM {_name(table, data)} WHERE {data.of_person}", values)
+        )
+        for table, data in deleted_tables()
+        if data.of_person != OF_EVERY_PERSON
+    }
+    return {table: count for table, count in found.items() if count}
+
+
+def delete_rows(
+    cursor: Any, table: str, data: PersonalData, where: str, values: dict[str, Any], add: AddRows
+) -> None:
+    """Delete rows of a table, and add their number and ids to the receipt."""
+    returning = f" RETURNING {data.key}::text" if data.key else ""
+    cursor.execute(f"DELETE FROM {_name(table, data)} WHERE {where}{returning}", values)
+    keys = [key for (key,) in cursor.fetchall()] if data.key else None
+    add(table, keys, cursor.rowcount, "removed")
+
+
+def deleted_tables() -> list[tuple[str, PersonalData]]:
+    """Return the tables with rows of a person besides those that only messages lead to."""
+    return [
+        (table, data)
+        for table, data in personal_tables().items()
+        if data.of_person and data.on_erasure is OnErasure.DELETE
+    ]
+
+
+def _name(table: str, data: PersonalData) -> str:
+    return f"{data.schema or tenant_connection().schema_name}.{table}"
+
+
+# --- Receipts -------------------------------------------------------------------------------------
+
+
+def add_rows(
+    tables: dict[str, dict[str, Any]],
+    table: str,
+    keys: Iterable[str] | None,
+    count: int,
+    action: str,
+) -> None:
+    """Add rows of a table to the counts of a receipt.
+
+    Args:
+        tables: the counts of the receipt by table.
+        table: the table.
+        keys: the ids of the rows, for their digest; None: without a digest.
+        count: the number of rows.
+        action: "removed" or "changed".
+    """
+    if not count:
+        return
+    of_table = tables.setdefault(table, {})
+    of_table[action] = of_table.get(action, 0) + count
+    if keys is not None:
+        of_table["sha256_of_ids"] = with_digests(of_table.get("sha256_of_ids", "0"), keys)
+
+
+def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:
+    """Add the SHA-256 of each id, modulo 2**256: the sum does not depend on the order."""
+    total = int(sum_so_far, 16)
+    for key in keys:
+        total += int.from_bytes(hashlib.sha256(key.encode()).digest())
+    return f"{total % 2**256:064x}"
+
+
+def now() -> str:
+    """Return the current time for receipts."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -5,8 +5,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from konstruct.admin.menu import RECORDS, TENANT_MENU
-from konstruct.channels.delivery.queue import DELIVERIES
-from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.delivery import DELIVERIES, ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Escalation

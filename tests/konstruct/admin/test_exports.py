@@ -18,8 +18,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
-from konstruct.privacy import erasure
-from konstruct.privacy.erasure import messages, storage
+from konstruct.privacy.erasure import erasing, messages, storage
 from konstruct.privacy.retention import apply_rules
 from konstruct.web.application import Application
 from memory.models import Message
@@ -266,7 +265,7 @@ def test_erasures_and_retention_delete_all_exports(
                 messages.carry_out(request_message_erasure(**target, message_id=message.pk, by=EVA))
             else:
                 user_id = "maria" if removal == "person" else "bob"
-                erasure.carry_out(request_erasure(user_id, by=EVA))
+                erasing.carry_out(request_erasure(user_id, by=EVA))
         removed.append(removal)
 
     if is_running:

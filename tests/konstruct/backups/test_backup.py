@@ -17,7 +17,7 @@ from psycopg.errors import LockNotAvailable
 
 from konstruct.backups.dumping import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.privacy import erasure
+from konstruct.privacy.erasure import erasing
 from tenants import journal, postgres_tools
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
@@ -181,7 +181,7 @@ def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
         request_erasure("anna", by=BY)
         request_erasure("bella", by=BY)
     owner_works()
-    calls, carry_out = [], erasure.carry_out
+    calls, carry_out = [], erasing.carry_out
 
     def killed_at_the_second(request: Any, **options: Any) -> Any:
         calls.append(request)
@@ -189,11 +189,11 @@ def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
             raise KeyboardInterrupt
         return carry_out(request, **options)
 
-    monkeypatch.setattr(erasure, "carry_out", killed_at_the_second)
+    monkeypatch.setattr(erasing, "carry_out", killed_at_the_second)
     with pytest.raises(CommandError, match="interrupted"):
         run("restore", made, "--tenant", "tenant-a", "--yes")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "restoring"
-    monkeypatch.setattr(erasure, "carry_out", carry_out)
+    monkeypatch.setattr(erasing, "carry_out", carry_out)
     run("restore", made, "--tenant", "tenant-a", "--yes")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
     assert texts(tenant_a)[0] == "I am ben."

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.delivery import DELIVERIES
 from konstruct.channels.slack.installations import connect
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply

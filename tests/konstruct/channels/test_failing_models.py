@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.channels.delivery.rendering import APOLOGY
+from konstruct.channels.delivery import APOLOGY
 from konstruct.channels.rest import responses
 from konstruct.interfaces.mem0.adding import NO_ANSWER
 from konstruct.interfaces.openai import views as openai_views

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from konstruct.channels import inbox
-from konstruct.channels.delivery import queue as deliveries
+from konstruct.channels import delivery as deliveries, inbox
 from konstruct.consistency import LOST, NO_JOB, NO_QUOTE, NOT_EMBEDDED, verify
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (

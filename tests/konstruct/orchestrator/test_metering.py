@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMUnavailable
-from konstruct.orchestrator import language_models, metering, runner
+from konstruct.orchestrator import language_models, runner, usage
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.dry_runs import dry_run
@@ -77,7 +77,7 @@ def test_a_call_names_its_message_endpoint_agent_version_and_the_reason_of_a_fai
     ]  # fmt: skip
     assert "refused the request (HTTP 400)" in calls[0].error
     reply = Message.objects.get(in_reply_to=answered)
-    assert metering.last_calls([failed, reply]) == {failed.pk: calls[0], reply.pk: calls[1]}
+    assert usage.last_calls([failed, reply]) == {failed.pk: calls[0], reply.pk: calls[1]}
 
 
 def test_each_round_of_tools_is_a_call(
@@ -165,7 +165,7 @@ def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls
     assert unknown.count() == 1
     lost = len(llm_server.requests) - metered()[0]
     assert lost == (1 if step == "after the answer" else 0)
-    (row,) = metering.usage(since=timezone.now() - timedelta(days=1))
+    (row,) = usage.model_usage(since=timezone.now() - timedelta(days=1))
     assert (row.calls, row.unknown, row.prompt_tokens) == (2, 1, 100)
 
 

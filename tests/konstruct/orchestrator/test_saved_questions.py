@@ -9,8 +9,8 @@ from konstruct.orchestrator.agents import QUESTIONS, update_agent
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
-from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.rows import delete_messages
+from konstruct.privacy.erasure.erasing import carry_out
+from konstruct.privacy.erasure.messages import delete_messages
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind

@@ -10,7 +10,7 @@ from konstruct import consistency
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.privacy.archive import export_memory
+from konstruct.privacy.archive.exporting import export_memory
 from memory.context import SessionStore
 from memory.indexing import embedding_jobs
 from memory.models import Message

@@ -12,8 +12,9 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge
-from konstruct.privacy.archive import export_memory, import_memory
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.archive.importing import import_memory
+from konstruct.privacy.erasure.erasing import carry_out
 from konstruct.privacy.merge import carry_out as move
 from konstruct.privacy.retention import apply_rules
 from memory.conversations.short_term import get_recent_messages

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from konstruct.management.commands import owner_worker
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.privacy import erasure, jobs
+from konstruct.privacy import jobs
 from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import TENANT_JOB_KEY, ActorKind, ErasureRequest, RetentionRule
@@ -67,7 +67,7 @@ def test_failed_job_stores_the_error_and_is_retried_later(
         raise erasing.NotErased("they go on talking")
 
     with as_owner(), monkeypatch.context() as patch:
-        patch.setattr(erasure, "carry_out", broken)
+        patch.setattr(erasing, "carry_out", broken)
         assert jobs.ERASE.run_due() == 0
         assert jobs.ERASE.run_due() == 0
     with tenant_scope(tenant_a.id):

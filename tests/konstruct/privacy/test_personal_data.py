@@ -17,8 +17,9 @@ from konstruct.orchestrator.identities.channel_identities import is_known
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy import merge
-from konstruct.privacy.archive import export_memory, import_memory
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.archive.importing import import_memory
+from konstruct.privacy.erasure.erasing import carry_out
 from konstruct.privacy.jobs import MERGE
 from konstruct.privacy.retention import apply_rules
 from memory.models import AgentUserModel, Message

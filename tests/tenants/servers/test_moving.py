@@ -16,7 +16,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy import erasure
+from konstruct.privacy.erasure import erasing
 from memory.models import Message
 from tenants import jobs, journal, moving
 from tenants.audit.access_log import Actor
@@ -177,7 +177,7 @@ def test_person_is_erased_after_a_move_with_the_copy_that_was_left(
     # As the move leaves it if the server is down when the schema is to be dropped.
     further["eu2"].do(f"CREATE SCHEMA {tenant.schema_name} AUTHORIZATION konstruct_owner")
     with database.as_owner(), tenant_scope(tenant.id):
-        erasure.carry_out(request_erasure("ann", by=Actor(ActorKind.PERSON, "1", "eva")))
+        erasing.carry_out(request_erasure("ann", by=Actor(ActorKind.PERSON, "1", "eva")))
         assert Message.objects.count() == 0
     assert {entry["tenant"] for entry in journal.read()} == {str(tenant.id)}
     assert list(where(tenant)) == ["eu1"]

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from konstruct.api.http import bodies, filters, operations, schema, views
 from konstruct.orchestrator import exceptions, models, tool_calls
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.models.replies import ToolCallState
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action

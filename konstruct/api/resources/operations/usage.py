@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, views
-from konstruct.orchestrator import metering, models, usage
+from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
@@ -251,7 +251,7 @@ class UsageByDayViewSet(views.ApiViewSet):
     def get_model_usage(self, request: Request) -> Response:
         """Sum calls, tokens and money of language models by day, agent, purpose and model."""
         agent = self.query.get("agent")
-        rows = metering.usage(
+        rows = usage.model_usage(
             since=self.query.get("since") or timezone.now() - timedelta(days=DAYS),
             until=self.query.get("until"),
             agent_id=None if agent is None else self.caller.agent(agent).id,

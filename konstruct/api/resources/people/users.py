@@ -354,7 +354,7 @@ class UserViewSet(views.ApiViewSet):
             if (
                 not (self.caller.is_bound and kind in TENANT_KINDS)
                 if isinstance(user, keys.Program)
-                else permissions.person_may(user, timeline.PERMISSIONS[kind])
+                else permissions.person_may(user, kind.permission)
             )
         ]
         kind = self.query.get("kind")

@@ -1,19 +1,26 @@
 """manage.py reseal_channel_tokens: after a new key was put first in CHANNEL_TOKEN_KEYS."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.core.management import CommandError
 
-from konstruct.channels.slack.installations import reencrypt_tokens
-from konstruct.channels.webhooks import reencrypt_secrets
-from konstruct.orchestrator.language_models import reencrypt_keys
+from konstruct.channels.models import SlackInstallation
+from konstruct.orchestrator.models import LanguageModel
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
-from tenants.secret_keys import SecretUnreadable
+from tenants.outbox.models import Subscription
+from tenants.secret_keys import SecretUnreadable, reencrypt
+
+# Columns with secrets by model.
+SECRETS: Final = {
+    SlackInstallation: ("encrypted_token",),
+    Subscription: ("secret", "previous_secret"),
+    LanguageModel: ("secret_key",),
+}
 
 
 class Command(KonstructCommand):
@@ -30,7 +37,7 @@ class Command(KonstructCommand):
         for tenant in Tenant.objects.provisioned():
             try:
                 with tenant_scope(tenant.id), transaction.atomic():
-                    done = reencrypt_tokens() + reencrypt_secrets() + reencrypt_keys()
+                    done = reencrypt_all()
                     if done:
                         record_command(
                             self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done
@@ -41,3 +48,22 @@ class Command(KonstructCommand):
         self.stdout.write(f"{resealed} encrypted with the first key")
         if unreadable:
             raise CommandError(" ".join(["Keep the other keys.", *unreadable]))
+
+
+def reencrypt_all() -> int:
+    """Encrypt the secrets of the current tenant with the first key; return the number of rows.
+
+    Raises SecretUnreadable, and then changes nothing.
+    """
+    resealed = 0
+    with transaction.atomic():
+        for model, columns in SECRETS.items():
+            # The first column of a row with secrets is not empty.
+            rows = model._default_manager.exclude(**{columns[0]: ""}).select_for_update()
+            for row in rows:
+                place = f"{model._meta.verbose_name} {row}"
+                for column in columns:
+                    setattr(row, column, reencrypt(getattr(row, column), place=place))
+                row.save(update_fields=columns)
+                resealed += 1
+    return resealed

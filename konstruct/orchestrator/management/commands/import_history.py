@@ -1,6 +1,7 @@
 """manage.py import_history: import the history of another system from its export."""
 
 from argparse import ArgumentParser
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -43,20 +44,23 @@ class Command(KonstructCommand):
         parser.add_argument(
             "--date-order", default="", choices=[*ORDERS], help="Order of ambiguous dates."
         )
-        for option, metavar, text in (
-            ("--agent", "NAME_OR_ID", "Agent of messages."),
-            ("--user", "ID", "User of messages whose user is not named."),
-            ("--thread", "ID", "Thread of messages without a conversation."),
-            ("--time-zone", "ZONE", "Zone of times without one."),
+        # The destinations are fields of importing.Options.
+        for option, field, metavar, text in (
+            ("--agent", "agent", "NAME_OR_ID", "Agent of messages."),
+            ("--user", "user_id", "ID", "User of messages whose user is not named."),
+            ("--thread", "thread_id", "ID", "Thread of messages without a conversation."),
+            ("--time-zone", "time_zone", "ZONE", "Zone of times without one."),
         ):
-            parser.add_argument(option, default="", metavar=metavar, help=text)
-        for option, metavar, text in (
-            ("--person", "NAME=ID", "User id of an author of the export, by name or id there."),
-            ("--agent-name", "NAME", "An author of the export who is the agent."),
-            ("--column", "KEY=COLUMN", f"A column of CSV, for {', '.join(COLUMNS)}."),
+            parser.add_argument(option, dest=field, default="", metavar=metavar, help=text)
+        for option, field, metavar, text in (
+            ("--person", "people", "NAME=ID", "User id of an author, by name or id in the export."),
+            ("--agent-name", "agent_names", "NAME", "An author of the export who is the agent."),
+            ("--column", "columns", "KEY=COLUMN", f"A column of CSV, for {', '.join(COLUMNS)}."),
         ):
             text = f"{text} Can be repeated."
-            parser.add_argument(option, action="append", default=[], metavar=metavar, help=text)
+            parser.add_argument(
+                option, dest=field, action="append", default=[], metavar=metavar, help=text
+            )
         parser.add_argument("--dry-run", action="store_true", help="Only show what would happen.")
         parser.add_argument(
             "file", metavar="FILE", type=Path, help="A file, zip archive or folder."
@@ -65,17 +69,8 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
-        chosen = importing.Options(
-            format=options["format"],
-            agent=options["agent"],
-            user_id=options["user"],
-            thread_id=options["thread"],
-            people=importing.pairs_of(options["person"]),
-            agent_names=options["agent_name"],
-            time_zone=options["time_zone"],
-            date_order=options["date_order"],
-            columns=importing.pairs_of(options["column"]),
-        )
+        chosen = {field.name: options[field.name] for field in fields(importing.Options)}
+        chosen |= {name: importing.pairs_of(chosen[name]) for name in ("people", "columns")}
 
         def say(problem: Problem) -> None:
             self.stderr.write(f"{path}:{problem.place}: {problem.reason}")
@@ -86,7 +81,7 @@ class Command(KonstructCommand):
         with Source.open(path, path.name) as source, tenant_scope(tenant.id):
             report = importing.import_source(
                 source,
-                chosen,
+                importing.Options(**chosen),
                 tenant_id=tenant.id,
                 import_id=uuid4(),
                 is_dry_run=options["dry_run"],

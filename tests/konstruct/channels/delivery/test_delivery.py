@@ -9,10 +9,8 @@ import pytest
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from konstruct.channels.delivery import queue, rendering
-from konstruct.channels.delivery.adapter import View
-from konstruct.channels.delivery.queue import DELIVERIES
-from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
+from konstruct.channels import delivery as deliveries
+from konstruct.channels.delivery import APOLOGY, DELIVERIES, PLACEHOLDER, View
 from konstruct.channels.models import Delivery
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator import pipeline, replies
@@ -40,7 +38,7 @@ def test_a_placeholder_is_posted_and_becomes_the_reply(
     assert (posted["unfurl_links"], posted["unfurl_media"]) == (False, False)
     delivery = Delivery.objects.get()
     assert delivery.intent is None
-    assert not queue.DELIVERIES.jobs().exists()
+    assert not DELIVERIES.jobs().exists()
     assert delivery.delivered_at is not None
     show_all(program_with_message)
     assert slack.methods() == ["chat.postMessage", "chat.update"]
@@ -95,7 +93,7 @@ def test_post_before_a_kill_is_found_and_not_repeated(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "record_post", die)
+        patch.setattr(deliveries, "record_post", die)
         with pytest.raises(Killed):
             show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
@@ -134,7 +132,7 @@ def streaming_program(
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
     show_all(program_with_message)
-    mark = queue.HOOK.on_partial_reply
+    mark = deliveries.HOOK.on_partial_reply
 
     def mark_and_show(message: KonstructMessage) -> None:
         mark(message)
@@ -144,7 +142,7 @@ def streaming_program(
         patch.setattr(replies, "PROGRESS_SECONDS", 0)
         patch.setattr(replies, "MIN_PAUSE_SECONDS", 0)
         patch.setattr(replies, "PAUSE_SECONDS_PER_STREAM", 0)
-        patch.setattr(queue.HOOK, "on_partial_reply", mark_and_show, raising=False)
+        patch.setattr(deliveries.HOOK, "on_partial_reply", mark_and_show, raising=False)
         yield program_with_message
 
 
@@ -165,7 +163,7 @@ def test_the_placeholder_fills_while_the_reply_is_written(
 def test_placeholder_updates_keep_to_the_rate_of_slack_and_end_with_the_reply(
     streaming_program: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "PARTIAL_RATE", (1, 0.001))
+    monkeypatch.setattr(deliveries, "PARTIAL_RATE", (1, 0.001))
     answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At _last_, done."]
@@ -179,7 +177,7 @@ def test_delivery_rate_limited_while_streaming_waits_and_then_posts_the_reply(
     answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text]
-    assert queue.DELIVERIES.jobs().get().due_at > before + timedelta(seconds=29)
+    assert DELIVERIES.jobs().get().due_at > before + timedelta(seconds=29)
     make_due(streaming_program)
     show_all(streaming_program)
     assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
@@ -189,14 +187,14 @@ def test_change_during_a_delivery_is_delivered(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    usual = rendering.show_part
+    usual = deliveries.show_part
 
     def answered_meanwhile(*arguments: Any) -> None:
-        monkeypatch.setattr(rendering, "show_part", usual)
+        monkeypatch.setattr(deliveries, "show_part", usual)
         usual(*arguments)
         pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
 
-    monkeypatch.setattr(rendering, "show_part", answered_meanwhile)
+    monkeypatch.setattr(deliveries, "show_part", answered_meanwhile)
     show_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
@@ -206,18 +204,18 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
-    usual = rendering.view_of
+    usual = deliveries.view_of
 
     def answered_meanwhile(*arguments: Any, **options: Any) -> View | None:
-        monkeypatch.setattr(rendering, "view_of", usual)
+        monkeypatch.setattr(deliveries, "view_of", usual)
         stale = usual(*arguments, **options)
         pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
         return stale
 
-    monkeypatch.setattr(rendering, "view_of", answered_meanwhile)
+    monkeypatch.setattr(deliveries, "view_of", answered_meanwhile)
     lease = DELIVERIES.lease(message_id)
     assert lease is not None
-    rendering.deliver_claimed(lease)
+    deliveries.deliver(lease)
     assert slack.posts("T1") == []
     assert DELIVERIES.jobs().due().exists()
     show_all(program_with_message)
@@ -228,20 +226,20 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped while it read the text to show. Another worker has shown it since."""
-    view_of = rendering.view_of
+    view_of = deliveries.view_of
 
     def late(*args: Any, **options: Any) -> Any:
-        monkeypatch.setattr(rendering, "view_of", view_of)
+        monkeypatch.setattr(deliveries, "view_of", view_of)
         expire_leases()
         show_all(program_with_message)
         return view_of(*args, **options)
 
-    monkeypatch.setattr(rendering, "view_of", late)
+    monkeypatch.setattr(deliveries, "view_of", late)
     lease = DELIVERIES.lease(Delivery.objects.get().pk)
     assert lease is not None
-    rendering.deliver_claimed(lease)
+    deliveries.deliver(lease)
     assert slack.posts("T1") == [PLACEHOLDER.text]
-    assert not queue.DELIVERIES.jobs().exists()
+    assert not DELIVERIES.jobs().exists()
 
 
 def test_a_change_of_a_message_locks_the_job_before_the_delivery(
@@ -250,7 +248,7 @@ def test_a_change_of_a_message_locks_the_job_before_the_delivery(
     """As a worker does, which delivers the message and holds the lease of the job."""
     message = konstruct_message(Message.objects.get(role="user"))
     with CaptureQueriesContext(connection) as queries:
-        queue.HOOK.on_change(message)
+        deliveries.HOOK.on_change(message)
     written = [
         table
         for query in queries

@@ -11,7 +11,7 @@ from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.replies import REPLIES
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ErasureRequest

@@ -8,7 +8,7 @@ from django.db import connections
 
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts import files, service
 from memory.models import MemoryEntry, Message
 from tenants.audit.access_log import Actor

@@ -71,7 +71,7 @@ def test_a_workspace_is_connected_by_way_of_slack(
     # Once only.
     slack.codes["c2"] = "T2"
     again = finish(admin, come_back(code="c2", state=parameters["state"]))
-    assert "This was done already" in again.text
+    assert "it was done already" in again.text
     assert tenant_of_workspace("slack", "T2") is None
 
 

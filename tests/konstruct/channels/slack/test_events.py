@@ -12,7 +12,7 @@ from django.db import OperationalError
 from django.utils import timezone
 from django_redis import get_redis_connection
 
-from konstruct.channels import inbox, tasks
+from konstruct.channels import inbox
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import inbound
 from konstruct.channels.slack.inbound import tell_refused
@@ -83,7 +83,7 @@ def test_a_direct_message_needs_no_mention(connected: Program, post: Post) -> No
     post(message_event("T1", "In a thread", ts="17.3", thread_ts="17.1", **direct))
     assert messages(connected) == [
         ("U1", "T1/D1", "Hello", "Maria"),
-        ("U1", "T1/D1/17.1", "In a thread", ""),
+        ("U1", "T1/D1/17.1", "In a thread", "Maria"),
     ]
 
 
@@ -177,7 +177,6 @@ def test_request_without_a_signature_of_slack_is_refused(
     connected: Program, post: Post, settings: Any, client: Any
 ) -> None:
     assert client.get("/channels/slack/events/", headers={"Host": "localhost"}).status_code == 405
-    assert post(b"x" * 1_000_001).status_code == 413
     assert post(b"[]").status_code == 400
     assert post(b"{" * 100_000).status_code == 400
     for odd in (
@@ -323,11 +322,11 @@ def test_workspace_is_disconnected_by_slack(
 def test_the_query_budget_of_a_mention(
     connected: Program, post: Post, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(5):  # with a savepoint
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
         assert Arrival.objects.count() == 1
-    with django_assert_num_queries(34):  # with savepoints
+    with django_assert_num_queries(33):  # with savepoints
         work("arrival")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
@@ -343,7 +342,7 @@ def test_failed_entry_is_retried_and_blocks_no_other(
             raise KonstructError("It does not go in.")
         usual(tenant_id, payload)
 
-    monkeypatch.setitem(tasks.HANDLERS, "slack", handle)
+    monkeypatch.setitem(inbox.HANDLERS, "slack", handle)
     monkeypatch.setitem(vars(inbox.ARRIVALS), "max_attempts", 2)
     post(mention("T1", "broken"))
     post(mention("T1", "whole"))
@@ -351,7 +350,7 @@ def test_failed_entry_is_retried_and_blocks_no_other(
     with tenant_scope(connected.tenant.id):
         job = inbox.ARRIVALS.jobs().get()
         assert (job.attempts, job.last_error) == (1, "It does not go in.")
-        assert job.key == Arrival.objects.get().job_key
+        assert job.key == Arrival.objects.get().pk
         inbox.ARRIVALS.jobs().update(sweep_at="2000-01-01T00:00:00Z")
         messages(connected)
         assert inbox.ARRIVALS.jobs().failed().exists()

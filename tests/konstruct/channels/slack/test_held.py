@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from konstruct.channels.delivery.rendering import CLOSED, PLACEHOLDER, WITH_PERSON
+from konstruct.channels.delivery import CLOSED, PLACEHOLDER, WITH_PERSON
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall

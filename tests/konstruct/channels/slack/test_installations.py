@@ -11,11 +11,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.db import IntegrityError, ProgrammingError
 
-from konstruct.channels.exceptions import InstallationInvalid
-from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.inbound import learn_name
-from konstruct.channels.slack.installations import connect, token_of
+from konstruct.channels.slack.installations import InstallationInvalid, connect, token_of
 from konstruct.channels.slack.web_api import call_slack
+from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction
 from tenants.context import public_scope, tenant_scope
@@ -51,7 +51,7 @@ def test_keys_are_rotated_without_loss_of_data(
     with tenant_scope(connected.tenant.id):
         assert token_of(SlackInstallation.objects.get()) == slack.workspaces["T1"].token
     settings.CHANNEL_TOKEN_KEYS = [OLD]
-    with pytest.raises(CommandError, match=r"Keep the other keys. tenant-a: .*slack T1 cannot be"):
+    with pytest.raises(CommandError, match=r"Keep the other keys. tenant-a: .*space T1 cannot be"):
         run("reseal_channel_tokens")
 
 
@@ -142,13 +142,13 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
         ("Again, says @Maria", "Maria"),
     ]
     with tenant_scope(connected.tenant.id):
-        SlackUser.objects.update(looked_up_at="2000-01-01T00:00:00Z")
+        ChannelIdentity.objects.update(looked_up_at="2000-01-01T00:00:00Z")
         slack.trouble("users.info", Trouble(503))
         learn_name.run(tenant_id, *call)
-        assert SlackUser.objects.get().name == "Maria"
+        assert ChannelIdentity.objects.get().name == "Maria"
         del slack.workspaces["T1"].users["U1"]
         learn_name.run(tenant_id, *call)
-        assert SlackUser.objects.get().name == ""
+        assert ChannelIdentity.objects.get().name == ""
         learn_name.run(tenant_id, "T9", *call[1:])
 
 
@@ -157,8 +157,8 @@ def test_name_of_a_user_erased_during_its_request_is_not_stored(
 ) -> None:
     slack.workspaces["T1"].users["U1"] = "Maria"
     with tenant_scope(connected.tenant.id):
-        learn_name.run(str(connected.tenant.id), "T1", "T1", "U1", "U1")
-        assert not SlackUser.objects.exists()
+        learn_name.run(str(connected.tenant.id), "T1", "T1", "U1")
+        assert not ChannelIdentity.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

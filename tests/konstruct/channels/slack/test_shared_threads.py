@@ -10,7 +10,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.context.chat import without_date_prefixes
 from memory.models import Message
 from tenants.audit.access_log import Actor

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from konstruct.channels.slack.adapter import split
 from konstruct.channels.slack.events import (
     AddressedBy,
     MessageEvent,
@@ -14,7 +15,6 @@ from konstruct.channels.slack.events import (
     plain_text,
     read_message,
 )
-from konstruct.channels.slack.mrkdwn import split
 from tests.servers.slack import message_event
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,12 +12,13 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
-from konstruct.channels.webhooks import create_webhook, reencrypt_secrets, rotate_secret, send_again
+from konstruct.channels.management.commands.reseal_channel_tokens import reencrypt_all
+from konstruct.channels.webhooks import create_webhook, rotate_secret, send_again
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts.lifecycle import confirm, retract
 from memory.models import Message
 from memory.models.facts import Author, AuthorKind
@@ -296,7 +297,7 @@ def test_secrets_are_read_after_the_keys_are_rotated(
     old = settings.CHANNEL_TOKEN_KEYS
     new = [Fernet.generate_key().decode()]
     settings.CHANNEL_TOKEN_KEYS = [*new, *old]
-    assert reencrypt_secrets() == 1
+    assert reencrypt_all() == 1
     settings.CHANNEL_TOKEN_KEYS = new
     record_event(EventType.ERASURE_DONE, UUID(int=1))
     work("notification")
@@ -305,7 +306,7 @@ def test_secrets_are_read_after_the_keys_are_rotated(
     assert len(headers["webhook-signature"].split()) == 2
     settings.CHANNEL_TOKEN_KEYS = old
     with pytest.raises(SecretUnreadable, match="enter the secret again"):
-        reencrypt_secrets()
+        reencrypt_all()
 
 
 def test_numbers_follow_commits_and_grow_after_an_erasure(inside_a: Program) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from konstruct.consistency import verify
 from konstruct.llm import client
-from konstruct.orchestrator import metering
+from konstruct.orchestrator import usage as counts
 from konstruct.orchestrator.exceptions import ExtractionFailed
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
@@ -64,8 +64,8 @@ def job() -> Job:
     return queue.EXTRACTIONS.jobs().get()
 
 
-def usage(program: Program) -> metering.Usage:
-    (row,) = metering.usage(since=timezone.now() - timedelta(days=1))
+def usage(program: Program) -> counts.ModelUsage:
+    (row,) = counts.model_usage(since=timezone.now() - timedelta(days=1))
     assert (row.agent_id, row.purpose) == (program.agent.id, "extraction")
     return row
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.orchestrator import metering
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongState
 from konstruct.orchestrator.extraction import queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
@@ -322,7 +322,7 @@ def test_tokens_of_a_day_are_limited(
     assert (job.attempts, job.begun_at) == (0, None)
     midnight = (timezone.now() + timedelta(days=1)).astimezone(UTC).replace(hour=0, minute=0)
     assert abs(job.due_at - midnight) < timedelta(minutes=2)
-    (today,) = metering.usage(since=timezone.now() - timedelta(days=1))
+    (today,) = usage.model_usage(since=timezone.now() - timedelta(days=1))
     assert (today.calls, today.prompt_tokens, today.cost) == (1, 4_000, Decimal("0.013"))
     with pytest.raises(ExtractionLimitReached):
         runs.preview(messages=[*Message.objects.all()], requested_by="person:1")

@@ -17,8 +17,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_message_erasure,
 )
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
-from konstruct.privacy import erasure
-from konstruct.privacy.erasure import messages, storage
+from konstruct.privacy.erasure import erasing, messages, storage
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
@@ -181,7 +180,7 @@ def test_an_erasure_removes_every_file(
         removed.append(of)
         with database.as_owner(), tenant_scope(program_a.tenant.id):
             if of == "a person":
-                erasure.carry_out(request_erasure("theo", by=EVA))
+                erasing.carry_out(request_erasure("theo", by=EVA))
             else:
                 request = request_message_erasure(
                     agent_id=program_a.agent.pk, user_id="theo", thread_id="t", by=EVA

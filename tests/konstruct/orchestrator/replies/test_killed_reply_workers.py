@@ -17,8 +17,7 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from konstruct.channels import inbox
-from konstruct.channels.delivery import queue as deliveries
+from konstruct.channels import delivery as deliveries, inbox
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.models import PendingReply
@@ -39,9 +38,8 @@ WORKERS = """
     import django
     django.setup()
     from django.db import connections
-    from konstruct.channels import inbox, tasks
-    from konstruct.channels.delivery import rendering
-    from konstruct.channels.delivery.queue import DELIVERIES
+    from konstruct.channels import inbox
+    from konstruct.channels.delivery import DELIVERIES
     from konstruct.orchestrator import pipeline
     from konstruct.orchestrator import replies
     from memory.embedding.embedder import load_before_fork
@@ -70,7 +68,7 @@ WORKERS = """
         elif job["run"] == "delivery":
             work("delivery")
         else:
-            tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
+            inbox.HANDLERS["slack"] = ending(inbox.HANDLERS["slack"], "before", "kill")
             work("arrival")
 
     load_before_fork()
@@ -229,7 +227,7 @@ def test_delivery_that_kills_its_workers_fails(
         deliveries.enqueue(message, channel="DEADLY", address={})
     job = {
         "run": "delivery", "tenant": str(program_a.tenant.id), "id": message_id,
-        "module": "konstruct.channels.delivery.rendering", "name": "adapter_of", "when": "before",
+        "module": "konstruct.channels.delivery", "name": "adapter_of", "when": "before",
         "how": "kill",
     }  # fmt: skip
     ended = kill_until_given_up(program_a, workers, job, deliveries.DELIVERIES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from konstruct.privacy.archive.manifest import digest_of
+from konstruct.privacy.archive.exporting import digest_of
 
 
 def forge(path: Path, kind: str, change: Callable[[list[Any]], None]) -> None:

@@ -1,6 +1,5 @@
 """Export and import: the imported rows equal the exported ones; incomplete archives are refused."""
 
-import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,7 +25,8 @@ from konstruct.orchestrator.models import (
     SavedQuestion,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.privacy.archive import export_memory, import_memory, read_manifest
+from konstruct.privacy.archive.exporting import export_memory, read_manifest
+from konstruct.privacy.archive.importing import import_memory
 from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.context.recall_traces import traces
@@ -311,7 +311,7 @@ def test_commands_print_their_results(
     with pytest.raises(CommandError, match="nothing is known of user 'eve'"):
         call_command("export_memory", "--tenant", "tenant-a", "--user", "eve", f"{path}2")
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
-    assert json.loads(read_manifest(path).text())["tenant"] == "tenant-a"
+    assert read_manifest(path).tenant == "tenant-a"
 
 
 def test_conflicting_rows_prevent_the_import(

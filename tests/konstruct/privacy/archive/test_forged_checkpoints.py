@@ -8,7 +8,8 @@ import ormsgpack
 import pytest
 from django.core.management import CommandError, call_command
 
-from konstruct.privacy.archive import ArchiveRefused, import_memory
+from konstruct.privacy.archive.exporting import ArchiveRefused
+from konstruct.privacy.archive.importing import import_memory
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.context import tenant_scope

@@ -11,12 +11,9 @@ import apsw
 import pytest
 import sqlite_vec
 
-from konstruct.privacy.archive import (
-    ArchiveRefused,
-    import_memory,
-    importing,
-    manifest as manifests,
-)
+from konstruct.privacy.archive import exporting as manifests, importing
+from konstruct.privacy.archive.exporting import ArchiveRefused
+from konstruct.privacy.archive.importing import import_memory
 from memory.archive import ArchiveDamaged, SQLiteManager
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -152,8 +149,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"format": "2"}, "has format"),
-        ({"format": True}, "has format"),
+        ({"format": 2}, "has format 2"),
+        ({"format": True}, "cannot be read"),
         ({"counts": [1]}, "cannot be read"),
         ({"tenant": "\x1b[31m"}, "cannot be read"),
         ({"tenant_id": "x"}, "cannot be read"),

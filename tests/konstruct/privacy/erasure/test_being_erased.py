@@ -15,7 +15,8 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from konstruct.privacy.erasure import carry_out, storage
+from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, Scope
 from tenants.audit.access_log import Actor

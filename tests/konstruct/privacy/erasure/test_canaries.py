@@ -24,7 +24,7 @@ from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, PendingReply
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.indexing import embedding_jobs
 from memory.models import Message, RecallEvent
 from tenants.audit.access_log import Actor

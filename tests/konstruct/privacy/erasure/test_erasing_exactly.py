@@ -11,7 +11,7 @@ from konstruct.orchestrator.identities.channel_identities import is_known, linke
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, request_erasure
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.access_log import Actor, record_access

@@ -9,13 +9,13 @@ from django_redis import get_redis_connection
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
-from konstruct.channels.delivery import queue as deliveries
+from konstruct.channels import delivery as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun, ModelCall
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import copy_for_agent

@@ -22,8 +22,9 @@ from konstruct.orchestrator.identities.erasure_requests import (
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
-from konstruct.privacy.archive import export_memory
-from konstruct.privacy.erasure import carry_out, messages, rows
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.erasure import messages, person
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -129,7 +130,7 @@ def everything(tenant: Tenant) -> str:
     """Return all rows of the tenant as text, and all keys and values of the cache."""
     found = []
     with database.as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
-        for table in rows.tables_of_tenant():
+        for table in person.tables_of_tenant():
             if table != "audit_erasurerequest":
                 cursor.execute(f"SELECT (t.*)::text FROM {tenant.schema_name}.{table} AS t")
                 found += [f"{table}: {row}" for (row,) in cursor.fetchall()]
@@ -224,11 +225,11 @@ def test_erasure_interrupted_at_every_step_continues(
 ) -> None:
     request = request_erasure(MARIA, by=EVA)
     for step in (
-        "rows.remove_idempotency_records",
+        "erasing.fetch_column",
         "storage.remove_keys",
         "messages.erase_batch",
-        "rows.remove_rest",
-        "rows.count_remaining",
+        "person.delete_rows",
+        "person.count_remaining",
         "storage.purge_files",
         "erasing._write_receipt",
     ):

@@ -14,7 +14,8 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import carry_out, storage
+from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.conversations.short_term import append_message
 from memory.models import Message
 from tenants.audit.access_log import Actor

@@ -13,9 +13,10 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import merge
-from konstruct.privacy.archive import export_memory, import_memory
-from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.rows import erase_from_prompts
+from konstruct.privacy.archive.exporting import export_memory
+from konstruct.privacy.archive.importing import import_memory
+from konstruct.privacy.erasure.erasing import carry_out
+from konstruct.privacy.erasure.messages import erase_from_prompts
 from konstruct.privacy.retention import apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.transcript import record_message

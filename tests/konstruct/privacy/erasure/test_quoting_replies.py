@@ -15,7 +15,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.erasing import carry_out
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants import journal
