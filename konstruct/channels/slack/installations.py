@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from uuid import UUID
 
 from django.conf import settings
@@ -302,6 +302,5 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
 
 
 def _port(request: HttpRequest) -> str:
-    host = request.get_host()
-    port = host.rpartition(":")[2]
-    return f":{port}" if port != host and port.isdigit() else ""
+    port = urlsplit(f"//{request.get_host()}").port
+    return f":{port}" if port else ""

@@ -3,8 +3,10 @@
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice, takewhile
 from typing import Annotated, Any, Final
 
 import pydantic
@@ -121,34 +123,29 @@ def parse(answer: str) -> tuple[list[Candidate], list[RefusedCandidate]]:
 
 def complete_facts(answer: str) -> str:
     """Return an answer with the complete facts of an answer that was cut at a limit."""
-    decoder = json.JSONDecoder()
-    facts: list[str] = []
-    at = answer.find("{", answer.find("["))
-    while at >= 0 and len(facts) < MAX_CANDIDATES:
-        try:
-            _, end = decoder.raw_decode(answer, at)
-        except (ValueError, RecursionError):
-            break
-        facts.append(answer[at:end])
-        at = answer.find("{", end)
-    return f'{{"facts": [{", ".join(facts)}]}}'
+    objects = takewhile(bool, _objects(answer, answer.find("[")))
+    return f'{{"facts": [{", ".join(islice(objects, MAX_CANDIDATES))}]}}'
 
 
-def _only_object(answer: str) -> dict[str, Any]:
-    found: list[str] = []
-    at, starts = answer.find("{"), 0
-    decoder = json.JSONDecoder()
-    while at >= 0:  # ends: each iteration moves on, MAX_OBJECT_STARTS times at most
-        starts += 1
-        if starts > MAX_OBJECT_STARTS:
-            raise AnswerInvalid("the answer is not a JSON object")
+def _objects(answer: str, at: int) -> Iterator[str]:
+    """Yield the JSON objects of an answer from a position on; "" for a brace that begins none."""
+    decoder, at = json.JSONDecoder(), answer.find("{", at)
+    while at >= 0:  # ends: each iteration moves on
         try:
             _, end = decoder.raw_decode(answer, at)
         except (ValueError, RecursionError):
             end = at + 1
+            yield ""
         else:
-            found.append(answer[at:end])
+            yield answer[at:end]
         at = answer.find("{", end)
+
+
+def _only_object(answer: str) -> dict[str, Any]:
+    starts = list(islice(_objects(answer, 0), MAX_OBJECT_STARTS + 1))
+    if len(starts) > MAX_OBJECT_STARTS:
+        raise AnswerInvalid("the answer is not a JSON object")
+    found = [*filter(None, starts)]
     if len(found) != 1:
         raise AnswerInvalid(f"the answer contains {len(found) or 'no'} JSON objects instead of one")
     try:

@@ -1,6 +1,6 @@
 """Carries out an erasure of a person. It can be killed at any point, and continues when run again.
 
-Writers refuse the person since the request. Each round removes keys of the cache and persons. If a
+Writers refuse the person since the request. Each round removes keys of the cache and rows. If a
 worker added rows meanwhile, there is another round. At the end the row of the person is deleted,
 with the pseudonym of the access log. The request stores the progress, and becomes the receipt.
 """
@@ -43,7 +43,6 @@ MAX_ROUNDS = 5
 LOCK_TIMEOUT_SECONDS = 1.0
 # Exports of the team, which every erasure deletes.
 _NOT_OF_PERSON = {"audit_listexport", "audit_listexportpart"}
-
 
 Report = Callable[[str], None]
 _CREATED: Final = f"DELETE FROM api_creation WHERE made IN ({persons.IDS}) RETURNING made::text"
@@ -206,7 +205,7 @@ def _chosen_replies(request: ErasureRequest, user_ids: Sequence[str]) -> "QueryS
 
 
 def _refuse_while_copied() -> None:
-    """Raise NotErased if a copy of the tenant is being made: the copy would contain the persons."""
+    """Raise NotErased if a copy of the tenant is being made: the copy would contain the rows."""
     try:
         with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_TIMEOUT_SECONDS):
             return
