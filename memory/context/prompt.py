@@ -244,13 +244,14 @@ class Prompt:
     def _prompt_trace(self) -> dict[str, Any]:
         """Return the sent messages of each section with their tokens, as JSON."""
         fitted = self.fitted
-        sections: Mapping[chat.SectionName, Sequence[Mapping[str, Any]]] = self._sections()
+        own = self._sections()
+        sections: Mapping[chat.SectionName, Sequence[Mapping[str, Any]]] = own
         sizes: dict[str, int] = dict(fitted.token_usage.items())  # type: ignore[arg-type]
         shares = {**self.shares}
         shares["system"] += reserved_tokens(self.gathered.instructions)
         for name in ("system", "total"):
             sizes[name] += tokens.count(self.gathered.instructions)
-        if self.sent is not None and self.messages != chat.flatten(self._sections()):
+        if self.sent is not None and self.messages != chat.flatten(own):
             sections = chat.split_sections(self.sent, self.gathered.instructions)
             sizes = {
                 name: sum(tokens.count(chat.text_of(message)) for message in messages)

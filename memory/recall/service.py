@@ -9,7 +9,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -203,15 +203,8 @@ class RecallResult:
         """
         return {
             "query": self.query,
-            "hits": [
-                {
-                    name: value
-                    for name, value in _jsonable(asdict(hit)).items()
-                    if name not in ("metadata", "replaced_by")
-                }
-                for hit in self.hits
-            ],
-            "cut": [_jsonable(asdict(cut)) for cut in self.cut],
+            "hits": [_jsonable(hit) for hit in self.hits],
+            "cut": [_jsonable(cut) for cut in self.cut],
             "injected": list(injected) if injected is not None else [h.content for h in self.hits],
             "abstained": self.abstained,
             "embedding_model": self.embedding_model,
@@ -642,7 +635,14 @@ def _hit(rated: _RatedMessage, text: Text, known: FactsAndExclusions) -> Hit:
 
 
 def _jsonable(value: Any) -> Any:
-    """Return the value with ids and times as text."""
+    """Return the value with ids and times as text; a Hit without `metadata` and `replaced_by`."""
+    if is_dataclass(value):
+        names = (field.name for field in fields(value))
+        return {
+            name: _jsonable(getattr(value, name))
+            for name in names
+            if name not in ("metadata", "replaced_by")
+        }
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
