@@ -125,7 +125,7 @@ def record_message(
     unique = (message.idempotency_key, message.external_id, message.in_reply_to_id)
     try:
         is_repeatable = may_exist and unique != (None, None, None)
-        with known_tenant(tenant_id, savepoint=is_repeatable):
+        with known_tenant(tenant_id, savepoint=is_repeatable), transaction.atomic(savepoint=False):
             hold_people([message.user_id], agent_ids=[message.agent_id])
             message.save(force_insert=True)
             write_attributes([message])

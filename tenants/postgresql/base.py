@@ -187,7 +187,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if not self.connection.closed:
                 self._send(_RESET_LOCAL)
             raise
-        self._pending = _RESET_LOCAL
+        self._pending = f"{self._pending}; {_RESET_LOCAL}".removeprefix("; ")
 
     def enter(self, *further: str, is_rollback: bool = False) -> None:
         """Have the open transaction, or one that this begins, be in the schema and tenant.
