@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from itertools import product
 from typing import Any, Final
 
@@ -100,73 +99,79 @@ FROM tenants_job WHERE failed_at IS NULL AND sweep_at IS NOT NULL AND held_for =
 GROUP BY kind
 """
 
-Sample = tuple[Metric, dict[str, str], float]
-
 
 class States(Collector):
     """Gauges of the current, or recently read, states of Postgres and the cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._families: list[GaugeMetricFamily] = []
+        self._families: dict[str, GaugeMetricFamily] = {}
         self._until = 0.0
 
     def collect(self) -> list[GaugeMetricFamily]:
         """Return all gauges. Those of a server that is down are missing."""
         with self._lock:
             if time.monotonic() >= self._until:
-                started = time.monotonic()
+                started, self._families = time.monotonic(), {}
                 try:
-                    self._families = families(read_states())
+                    self._read()
                 finally:
                     connections.close_all()  # those of this thread, which ends
                 now = time.monotonic()
                 self._until = now + max(STATES_SECONDS, STATES_PAUSE_FACTOR * (now - started))
-            return self._families
+            return list(self._families.values())
 
-
-def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
-    """Return the samples by metric."""
-    by_name: dict[str, GaugeMetricFamily] = {}
-    for metric, labels, value in samples:
+    def _add(self, metric: Metric, value: float, **labels: str) -> None:
         family = GaugeMetricFamily(metric.name, metric.text, labels=list(metric.labels))
-        by_name.setdefault(metric.name, family).add_metric(list(labels.values()), value)
-    return list(by_name.values())
+        values = metric.bound_labels(labels).values()
+        self._families.setdefault(metric.name, family).add_metric(list(values), value)
 
-
-def read_states() -> Iterator[Sample]:
-    """Read all states."""
-    for server in _SERVERS:
+    def _read(self) -> None:
+        for server in _SERVERS:
+            try:
+                jobs, given_up = read_jobs(server)
+            except OUTAGES as error:
+                logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
+                # A server that cancels a slow query is up.
+                self._add(SERVER_UP, isinstance(error.__cause__, QueryCanceled), server=server)
+                continue
+            self._add(SERVER_UP, 1, server=server)
+            self._add(GIVEN_UP, given_up, server=server)
+            for kind in KINDS:
+                numbers = jobs.get(kind, (0, 0, 0))
+                for metric, number in zip((WAITING, IN_WORK, OLDEST), numbers, strict=True):
+                    self._add(metric, number, server=server, kind=kind)
         try:
-            jobs, given_up = read_jobs(server)
+            self._read_tenants()
         except OUTAGES as error:
-            logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
-            # A server that cancels a slow query is up.
-            is_slow = isinstance(error.__cause__, QueryCanceled)
-            yield _sample(SERVER_UP, is_slow, server=server)
-            continue
-        yield _sample(SERVER_UP, 1, server=server)
-        yield _sample(GIVEN_UP, given_up, server=server)
-        for kind in KINDS:
-            numbers = jobs.get(kind, (0, 0, 0))
-            for metric, number in zip((WAITING, IN_WORK, OLDEST), numbers, strict=True):
-                yield _sample(metric, number, server=server, kind=kind)
-    try:
-        yield from list(_tenant_samples())
-    except OUTAGES as error:
-        logger.warning("Metrics lack the tenants: %s", outage_reason(error))
-    try:
-        alive = {process: has_heartbeat(process) for process in PROCESS_UP.labels["process"]}
-    except OUTAGES:
-        yield _sample(CACHE_UP, 0)
-    else:
-        yield _sample(CACHE_UP, 1)
-        for process, is_alive in alive.items():
-            yield _sample(PROCESS_UP, is_alive, process=process)
+            logger.warning("Metrics lack the tenants: %s", outage_reason(error))
+        try:
+            alive = {process: has_heartbeat(process) for process in PROCESS_UP.labels["process"]}
+        except OUTAGES:
+            self._add(CACHE_UP, 0)
+        else:
+            self._add(CACHE_UP, 1)
+            for process, is_alive in alive.items():
+                self._add(PROCESS_UP, is_alive, process=process)
 
-
-def _sample(metric: Metric, value: float, **labels: str) -> Sample:
-    return metric, metric.bound_labels(labels), value
+    def _read_tenants(self) -> None:
+        """Count tenants by their states, and those that need attention."""
+        with public_scope():
+            states = Counter(Tenant.objects.values_list("state", flat=True))
+            behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
+            oldest = Tenant.objects.provisioned().oldest_backup()
+            reached = Tenant.objects.serving().with_reached_quotas()
+            levels = Counter(
+                (quota, limit["level"])
+                for limits in reached.values_list("usage__reached", flat=True)
+                for quota, limit in limits.items()
+            )
+        for name in Tenant.State.values:
+            self._add(TENANTS, states[name], state=name)
+        self._add(BEHIND, behind)
+        self._add(LAST_BACKUP, time.time() - oldest.timestamp() if oldest else 0)
+        for quota, level in product(*QUOTAS_REACHED.labels.values()):
+            self._add(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
 
 
 def read_jobs(server: str) -> tuple[dict[str, list[Any]], int]:
@@ -183,26 +188,6 @@ def read_jobs(server: str) -> tuple[dict[str, list[Any]], int]:
         connection.set_local({"statement_timeout": f"{int(1000 * QUERY_TIMEOUT_SECONDS)}ms"})
         jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
         return jobs, fetch_value("SELECT coalesce(sum(failed), 0) FROM public.job_backlogs()")
-
-
-def _tenant_samples() -> Iterator[Sample]:
-    """Count tenants by their states, and those that need attention."""
-    with public_scope():
-        states = Counter(Tenant.objects.values_list("state", flat=True))
-        behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
-        oldest = Tenant.objects.provisioned().oldest_backup()
-        reached = Tenant.objects.serving().with_reached_quotas()
-        levels = Counter(
-            (quota, limit["level"])
-            for limits in reached.values_list("usage__reached", flat=True)
-            for quota, limit in limits.items()
-        )
-    for name in Tenant.State.values:
-        yield _sample(TENANTS, states[name], state=name)
-    yield _sample(BEHIND, behind)
-    yield _sample(LAST_BACKUP, time.time() - oldest.timestamp() if oldest else 0)
-    for quota, level in product(*QUOTAS_REACHED.labels.values()):
-        yield _sample(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
 
 
 def serve(*, with_states: bool = False) -> None:
