@@ -191,7 +191,7 @@ def id_problem(value: str) -> str:
 
 def pseudonym_problem(value: str) -> str:
     """Return that an id is the pseudonym of an erased user in the log, or ""."""
-    from tenants.audit.pseudonyms import PREFIX  # needs Django, without which an archive is read
+    from tenants.audit.people import PREFIX  # needs Django, without which an archive is read
 
     if not value.startswith(PREFIX):
         return ""

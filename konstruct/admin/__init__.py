@@ -6,7 +6,7 @@ Django's autodiscovery, which the URLs call, imports this package, as the admin 
 """
 
 from importlib import import_module
-from pkgutil import walk_packages
+from pkgutil import iter_modules
 
-for _module in walk_packages(__path__, f"{__name__}."):
+for _module in iter_modules(__path__, f"{__name__}."):
     import_module(_module.name)

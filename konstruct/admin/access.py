@@ -1,10 +1,12 @@
 """The access log: the base of model pages, functions for other pages, and its own pages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -14,11 +16,13 @@ from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin import pages
 from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import ApiKey
+from konstruct.apps import translated_choices
 from konstruct.orchestrator.models import Agent
 from memory.browse.lists import displayed_names
 from memory.models import AuthorKind, PersonName
@@ -26,8 +30,9 @@ from memory.models.facts import Author
 from tenants import transaction
 from tenants.admin import recorded_admin as base
 from tenants.admin.exports import list_title, page_sources
-from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
-from tenants.audit.access_log import Actor, record_access
+from tenants.admin.sites import tenant_site
+from tenants.audit.access_log import Actor, ids_of, record_access
+from tenants.audit.changes import row_state
 from tenants.audit.models import AccessEvent, Action, ActorKind, ListExport, about_people
 from tenants.audit.people import Person
 
@@ -93,12 +98,27 @@ def log_row_access(
         subject: the kind of thing; by default the English name of the row's model.
         detail: further arguments of `log_access`.
     """
-    defaults = {
-        "subject_id": row.pk,
-        "agent_id": row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
-        "user_id": getattr(row, "user_id", None),
-    }
-    log_access(request, action, subject or row._meta.verbose_name_raw, **{**defaults, **detail})
+    detail = {**ids_of(row), **detail}
+    log_access(request, action, subject or row._meta.verbose_name_raw, **detail)
+
+
+@contextmanager
+def logged_change(
+    request: HttpRequest, row: Model, action: Action = Action.EDIT, **detail: Any
+) -> Iterator[None]:
+    """Log the change of a row by the block, in the transaction of both.
+
+    Args:
+        request: the request of the person.
+        row: the row, which is read again after the block.
+        action: the action of the person.
+        detail: further arguments of `log_access`.
+    """
+    before = row_state(row)
+    with transaction.atomic():
+        yield
+        row.refresh_from_db()
+        log_row_access(request, action, row, before=before, after=row_state(row), **detail)
 
 
 def log_site_access(
@@ -139,6 +159,21 @@ class AuditedAdmin(base.ListToolsAdmin):
     # Rendering rows takes most of the time of a list: 2 ms each.
     list_per_page = 25
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the field of a form: check boxes for an array of choices, names for a user."""
+        base_field = getattr(db_field, "base_field", None)
+        if db_field.name == "user_id":
+            return pages.UserField(help_text=db_field.help_text)
+        if base_field is None or not base_field.choices:
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        return forms.MultipleChoiceField(
+            label=capfirst(db_field.verbose_name),
+            choices=translated_choices(base_field.choices),
+            required=not db_field.blank,
+            widget=UnfoldAdminCheckboxSelectMultipleWidget,
+            help_text=db_field.help_text,
+        )
+
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the form, or the reason why a service or a quota refuses it."""
         if request.method != "POST":
@@ -174,12 +209,9 @@ class AuditedAdmin(base.ListToolsAdmin):
         return super().get_search_results(request, rows, query)[0]
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """Cut long ids. The first column is a link, which has no room for a button."""
-        first, *others = super().get_list_display(request)
-        return (
-            first,
-            *(pages.id_column(column) if column in pages.LONG_IDS else column for column in others),
-        )
+        """Show users by their names and ids."""
+        columns = super().get_list_display(request)
+        return [pages.user if column == "user_id" else column for column in columns]
 
     def export_columns(self, request: HttpRequest) -> dict[str, Any]:
         """Return the columns of an export, with the name that the list shows for a user's id."""
@@ -208,8 +240,11 @@ class AuditedAdmin(base.ListToolsAdmin):
         )
 
 
-class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
+class AuditedReadOnlyAdmin(AuditedAdmin):
     """Read-only rows, and a record of who reads them."""
+
+    refused = base.READ_ONLY
+    actions: Any = None
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """Return the declared fields, or the columns of the list and then all others.
@@ -305,14 +340,6 @@ class PageList(AgentRowsAdmin):
     def row_url(self, row: Any) -> str:
         """Return the address of the page of a row."""
         raise NotImplementedError
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[base.DeclaredChangeList]:
-        url_for_result = staticmethod(self.row_url)
-        return type(
-            "PageChangeList",
-            (base.DeclaredChangeList,),
-            {"url_for_result": url_for_result},
-        )
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(self.permission)

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
 from difflib import SequenceMatcher
-from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 from uuid import UUID
@@ -19,13 +17,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.html import conditional_escape, format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.timezone import is_aware
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -56,33 +51,12 @@ def as_number(text: str | None) -> int | None:
     return None
 
 
-def as_position(text: str | None) -> tuple[datetime, str] | None:
-    """Return the moment and the key of `position_text`, or None for any other text."""
-    moment, _, key = (text or "").replace("\0", "").partition(" ")
-    try:
-        at = parse_datetime(moment)
-    except ValueError:
-        return None
-    return (at, key) if at and is_aware(at) else None
-
-
-def position_text(at: datetime, key: object) -> str:
-    """Return the position of a row in a list by time, as a parameter of an address."""
-    return f"{at.astimezone(UTC).isoformat()} {key}"
-
-
 def as_user_id(text: str | None) -> str:
     """Return a user's id exactly as in the address, or "" if it is missing or invalid."""
     try:
         return id_argument("user", text or "")
     except InvalidArgument:
         return ""
-
-
-def agent_user_query(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:
-    """Return an agent and a user, or one of them, as parameters of an address."""
-    values = {"agent": str(agent_id or ""), "user": user_id or ""}
-    return urlencode({**{name: value for name, value in values.items() if value}, **more})
 
 
 MAX_CHOICES: Final = 10
@@ -95,7 +69,9 @@ class PageForm(forms.Form):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             if not isinstance(field.widget, forms.CheckboxInput | forms.RadioSelect):
-                field.widget.attrs.setdefault("class", "k-input")
+                field.widget.attrs["class"] = "k-input"
+            if isinstance(field.widget, forms.Select):
+                field.widget.template_name = forms.Select.template_name  # without Unfold's arrow
 
 
 class AgentField(forms.TypedChoiceField):
@@ -234,7 +210,7 @@ class BoundedPaginator(Paginator):
         return AtLeast(self.max_count) if count > self.max_count else count
 
 
-def agent_names() -> dict[UUID, str]:
+def agent_names() -> dict[Any, str]:
     """Every agent's name."""
     return dict(Agent.objects.values_list("pk", "name"))
 
@@ -292,19 +268,20 @@ def link(text: str, page: str, *arguments: Any, **parts: Any) -> SafeString:
     return format_html('<a class="k-link" href="{}">{}</a>', address, text)
 
 
-# Columns with ids that others have given, of any length, or with UUIDs.
-LONG_IDS: Final = {
-    "user_id": _("User"),
-    "thread_id": _("Thread"),
-    "message_id": _("Message"),
-    "memory_id": _("Memory"),
-    "subject_id": _("Id of the subject"),
-}
-
-
 def id_html(value: Any) -> SafeString | str:
     """Return an id for a list, which cuts a long one."""
     return format_html('<bdi class="k-id" title="{0}">{0}</bdi>', value) if value else "-"
+
+
+def link_column(name: str, description: Any, text: Any, page: str) -> Any:
+    """Return a column of a list with a link to the page of the row whose id a field has."""
+
+    @display(description=description)
+    def value(row: Any) -> SafeString | str:
+        return link(text, page, key) if (key := getattr(row, name)) else ""
+
+    value.__name__ = name
+    return value
 
 
 def column(name: str, description: Any, **options: Any) -> Any:
@@ -318,22 +295,17 @@ def column(name: str, description: Any, **options: Any) -> Any:
     return value
 
 
-@cache
-def id_column(name: str) -> Callable[[Any], SafeString | str]:
-    """Return a column of a list for a field with ids."""
-
-    @display(description=LONG_IDS[name], ordering=name)
-    def column(row: Any) -> SafeString | str:
-        value = id_html(getattr(row, name))
-        known = getattr(row, "person_name", "") if name == "user_id" else ""
-        return format_html("<bdi>{}</bdi> {}", known, value) if known else value
-
-    column.__name__ = name
-    typed: Callable[[Any], SafeString | str] = column
-    return typed
+@display(description=_("User"), ordering="user_id")
+def user(row: Any) -> SafeString | str:
+    """The name and the id of a row's user, for lists."""
+    known, shown = getattr(row, "person_name", ""), id_html(row.user_id)
+    return format_html("<bdi>{}</bdi> {}", known, shown) if known else shown
 
 
-@display(description=LONG_IDS["user_id"])
+user.__name__ = "user_id"
+
+
+@display(description=_("User"))
 def person(row: Any) -> str:
     """The name and the whole id of a row's user."""
     return f"{row.person_name} ({row.user_id})" if row.person_name else row.user_id or "-"

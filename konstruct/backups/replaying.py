@@ -21,7 +21,7 @@ from konstruct.privacy.retention import apply_rules, remove_before
 from memory.models import MemoryEntry, Message
 from tenants import journal, transaction
 from tenants.audit.models import ErasureRequest, MessageErasure
-from tenants.audit.pseudonyms import pseudonyms
+from tenants.audit.people import pseudonyms
 from tenants.audit.tombstones import FACT, KEY, MEMBER, ROWS, SESSION
 from tenants.context import execute, fetch_column, required_tenant_id
 from tenants.personal_data import personal_tables

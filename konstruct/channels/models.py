@@ -3,9 +3,10 @@
 from typing import Self
 
 from django.conf import settings
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
@@ -98,6 +99,15 @@ class SlackMember(TenantModel):
     slack_id = models.CharField(
         "Slack user",
         max_length=50,
+        validators=[
+            RegexValidator(
+                r"^[UW][A-Z0-9]{5,49}\Z",
+                _(
+                    "This is not the id of a Slack user, such as U024BE7LH."
+                    " Slack copies it in the person's profile: More, Copy member ID."
+                ),
+            )
+        ],
         help_text="Slack's id of the person: Profile, Copy member ID, such as U024BE7LH.",
     )
     member = models.ForeignKey(

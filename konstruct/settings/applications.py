@@ -137,13 +137,13 @@ UNFOLD = {
         lambda request, name=name: static(f"konstruct/{name}.js")
         for name in ("alpine", "copy", "time_zone", "accessible", "forms", "downloads")
     ],
-    "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
+    "DASHBOARD_CALLBACK": "konstruct.admin.today.dashboard",
     "SIDEBAR": {
-        "navigation": "konstruct.admin.menu.navigation",
+        "navigation": "konstruct.admin.today.navigation",
         "show_search": True,
         "command_search": True,
     },
-    "COMMAND": {"search_callback": "konstruct.admin.memory.search.palette"},
+    "COMMAND": {"search_callback": "konstruct.admin.search.palette"},
 }
 
 # Further classes that may be built from a checkpoint; see docs/context.md.

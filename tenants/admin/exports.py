@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
+from django import http
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -29,21 +30,13 @@ from django.core.handlers.asgi import ASGIRequest
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections
 from django.db.models.functions import Now
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    QueryDict,
-    StreamingHttpResponse,
-)
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import resolve, reverse
 from django.utils import timezone, translation
 from django.utils.http import content_disposition_header
 from django.utils.text import capfirst
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -111,7 +104,7 @@ def may_export(request: HttpRequest) -> bool:
     return getattr(request, "tenant", None) is None or request.user.has_perm(EXPORT)
 
 
-def request_export(request: HttpRequest, list_name: str) -> HttpResponseRedirect:
+def request_export(request: HttpRequest, list_name: str) -> http.HttpResponseRedirect:
     """Enqueue the export of a list with the filters of the request, and show its page.
 
     Raises:
@@ -228,7 +221,7 @@ def _request_of(export: ListExport) -> HttpRequest:
     request.method = "GET"
     request.path = request.path_info = list_url(export.list_name)
     request.resolver_match = resolve(request.path)
-    request.GET = QueryDict(export.query)
+    request.GET = http.QueryDict(export.query)
     request.tenant = Tenant.objects.get(pk=required_tenant_id())  # type: ignore[attr-defined]
     member = get_user_model()._default_manager.filter(pk=export.member_id, is_active=True).first()
     if member is None:
@@ -254,21 +247,18 @@ def _parts(columns: list[str], rows: Rows) -> Iterator[tuple[int, bytes]]:
 # --- The page of an export -----------------------------------------------------------------------
 
 
-@tenant_site.page("exports/<uuid:export_id>/", permission=EXPORT)
-def list_export(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
+@tenant_site.page("exports/<uuid:export_id>/", permission=EXPORT, title=_("Export"))
+def list_export(request: HttpRequest, export_id: UUID) -> dict[str, Any]:
     """Show the progress of an export, and then download its file."""
     export = _exports_of(request.user).filter(pk=export_id).first()
     job = EXPORTS.jobs([export_id]).first() if export else None
-    return tenant_site.render(
-        request,
-        "konstruct/list_export.html",
-        title=gettext("Export"),
-        export=export,
-        title_of_list=list_title(export.list_name) if export else "",
-        list_url=f"{list_url(export.list_name)}?{export.query}" if export else "",
-        error=job.last_error if job else "",
-        is_queued=job is not None and job.attempts == 0,
-    )
+    return {
+        "export": export,
+        "title_of_list": list_title(export.list_name) if export else "",
+        "list_url": f"{list_url(export.list_name)}?{export.query}" if export else "",
+        "error": job.last_error if job else "",
+        "is_queued": job is not None and job.attempts == 0,
+    }
 
 
 @tenant_site.page("exports/<uuid:export_id>/download/", permission=EXPORT)
@@ -277,7 +267,7 @@ def list_export_download(request: HttpRequest, export_id: UUID) -> HttpResponseB
     recent = _exports_of(request.user).filter(created_at__gt=Now() - KEPT)
     export = recent.filter(pk=export_id).first()
     if export is None:
-        raise Http404
+        raise http.Http404
     source = source_of(export.list_name)
     if not _is_allowed(request, source):
         raise PermissionDenied
@@ -285,7 +275,7 @@ def list_export_download(request: HttpRequest, export_id: UUID) -> HttpResponseB
         return redirect("admin:list_export", export_id)
     parts = ListExportPart.objects.filter(export_id=export_id).count()
     # The log names the person of the filters.
-    request.GET = QueryDict(export.query)
+    request.GET = http.QueryDict(export.query)
     source.record(
         request,
         "export",
@@ -319,9 +309,9 @@ def streamed(request: HttpRequest, pieces: Iterator[bytes], **options: Any) -> H
         options: arguments of the response.
     """
     if not isinstance(request, ASGIRequest):
-        return HttpResponse(pieces, **options)
+        return http.HttpResponse(pieces, **options)
     content = _read_in_thread(required_tenant_id(), pieces)
-    response = StreamingHttpResponse(content, **options)
+    response = http.StreamingHttpResponse(content, **options)
     # Django's GZipMiddleware would compress each piece by itself, and some clients read the first.
     response.headers["Content-Encoding"] = "identity"
     return response
@@ -345,7 +335,7 @@ def _read(tenant_id: UUID, pieces: Iterator[bytes]) -> bytes | None:
 # --- CSV -----------------------------------------------------------------------------------------
 
 
-def export_response(name: str, columns: list[str], rows: Rows) -> HttpResponse:
+def export_response(name: str, columns: list[str], rows: Rows) -> http.HttpResponse:
     """Return a file of rows as CSV, for operators: their lists are short.
 
     Args:
@@ -355,7 +345,7 @@ def export_response(name: str, columns: list[str], rows: Rows) -> HttpResponse:
     """
     with translation.override("en"):
         content = list(as_csv(columns, rows))
-    return HttpResponse(content, **_csv_headers(f"{name}-{timezone.localtime():%Y-%m-%d}.csv"))
+    return http.HttpResponse(content, **_csv_headers(f"{name}-{timezone.localtime():%Y-%m-%d}.csv"))
 
 
 def _csv_headers(name: str) -> dict[str, Any]:

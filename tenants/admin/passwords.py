@@ -13,7 +13,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm, UserCreationForm
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetView
@@ -27,11 +27,8 @@ from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, gettext, gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from kombu.exceptions import OperationalError
-from unfold.widgets import (
-    UnfoldAdminEmailInputWidget,
-    UnfoldAdminPasswordWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold import widgets
+from unfold.forms import UserCreationForm
 
 from tenants import transaction
 from tenants.audit.roles import admins
@@ -68,7 +65,7 @@ class ResetForm(PasswordResetForm):
     email = forms.EmailField(
         label=_("Mail address"),
         max_length=254,
-        widget=UnfoldAdminEmailInputWidget({"autocomplete": "email"}),
+        widget=widgets.UnfoldAdminEmailInputWidget({"autocomplete": "email"}),
     )
 
 
@@ -78,7 +75,7 @@ class NewPasswordForm(SetPasswordForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
-            field.widget = UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
+            field.widget = widgets.UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
 
 
 class ResetView(PasswordResetView):
@@ -189,15 +186,12 @@ SALT = "konstruct.first-admin"
 class FirstAdminForm(UserCreationForm):
     """A name and a password."""
 
+    usable_password = None
+
     class Meta:
         model = User
         fields = ("username",)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["username"].widget = UnfoldAdminTextInputWidget({"autocomplete": "username"})
-        for name in ("password1", "password2"):
-            self.fields[name].widget = UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
+        widgets = {"username": widgets.UnfoldAdminTextInputWidget({"autocomplete": "username"})}
 
 
 def first_admin_token(tenant: Tenant, email: str) -> str:

@@ -78,6 +78,11 @@ class DeclaredChangeList(ChangeList):
             raise IncorrectLookupParameters(f"undeclared: {', '.join(undeclared)}")
         return found
 
+    def url_for_result(self, result: Any) -> str:
+        """Return the address of a row's page: `row_url` of the admin, or else the form."""
+        row_url = getattr(self.model_admin, "row_url", super().url_for_result)
+        return str(row_url(result))
+
 
 class RecordedAdmin(ModelAdmin):
     """A model's pages. Each row that they show and each change is logged.
@@ -86,6 +91,8 @@ class RecordedAdmin(ModelAdmin):
     transaction, with the values before and after.
     """
 
+    refused: ClassVar[frozenset[str]] = frozenset()
+    """What nobody may do with these rows: "add", "change", "delete"."""
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     actions_by_row: tuple[str, ...] = ()
@@ -104,6 +111,15 @@ class RecordedAdmin(ModelAdmin):
     ) -> None:
         """Log that rows were listed, searched or exported, with the filters."""
         self.record(request, action, asked=request.GET.dict(), **detail)
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return "add" not in self.refused and bool(super().has_add_permission(request, *args))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "change" not in self.refused and bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "delete" not in self.refused and bool(super().has_delete_permission(request, obj))
 
     def state_of(self, row: Model) -> RowState:
         """Return the values of a row for the log."""
@@ -207,6 +223,9 @@ class RecordedAdmin(ModelAdmin):
         if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
             self.record(request, "view", shown)
         return response
+
+
+READ_ONLY: Final = frozenset({"add", "change", "delete"})
 
 
 class RecordedPeopleAdmin(UserAdmin):

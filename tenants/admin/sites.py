@@ -16,16 +16,16 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
-from tenants.admin.figures import attention_context
 from tenants.admin.passwords import first_admin, password_urls, too_many_attempts
 from tenants.http import current_address
 from tenants.limits.rate_limit import LoginAttempt
 from tenants.models import Tenant
 
+Content = HttpResponseBase | dict[str, Any]
+"""The result of a page: a response, or the values of its template."""
 View = Callable[..., HttpResponseBase]
 # Extra context of a view of Django's admin.
 ExtraContext = dict[str, Any] | None
@@ -49,32 +49,47 @@ class PagedSite(UnfoldAdminSite):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.pages: dict[str, str] = {}
+        self.titles: dict[str, Any] = {}
         self._page_urls: list[URLPattern] = []
 
     def page(
-        self, route: str, *, permission: str, name: str = "", is_post_only: bool = False
-    ) -> Callable[[View], View]:
+        self,
+        route: str,
+        *,
+        permission: str,
+        name: str = "",
+        title: Any = "",
+        is_post_only: bool = False,
+    ) -> Callable[[Callable[..., Content]], View]:
         """Serve a view below /admin/ to users with the permission.
+
+        The view returns a response, or the values of the template konstruct/NAME.html.
 
         Args:
             route: the address below /admin/.
             permission: the required permission; "": the view checks permissions itself.
             name: the name of the page, which is admin:NAME in `reverse`; by default the name of
                 the view.
+            title: the title of the page, unless the view returns another.
             is_post_only: whether other methods than POST are refused.
         """
 
-        def register(view: View) -> View:
+        def register(view: Callable[..., Content]) -> View:
+            page = name or view.__name__
+
             @wraps(view)
             def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
                 if is_post_only and request.method != "POST":
                     raise PermissionDenied
                 if permission and not request.user.has_perm(permission):
                     raise PermissionDenied(permission)
-                return view(request, **arguments)
+                content = view(request, **arguments)
+                if isinstance(content, HttpResponseBase):
+                    return content
+                values = {"title": title, **content}
+                return self.render(request, f"konstruct/{page}.html", **values)
 
-            page = name or view.__name__
-            self.pages[page] = permission
+            self.pages[page], self.titles[page] = permission, title
             self._page_urls.append(path(route, self.admin_view(guarded), name=page))
             return guarded
 
@@ -236,11 +251,6 @@ class OperatorSite(PagedSite):
 
     index_title = _("Tenants")
 
-    def index(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Show tenants that need attention."""
-        context = {**(extra_context or {}), "attention": attention_context(request)}
-        return cast(HttpResponse, super().index(request, context))
-
     def has_permission(self, request: HttpRequest) -> bool:
         return _tenant_of(request) is None and super().has_permission(request)
 
@@ -274,18 +284,3 @@ def _tenant_of(request: HttpRequest) -> Tenant | None:
 # Both have the namespace "admin": each URL configuration includes one of them.
 operator_site = OperatorSite(name="admin")
 tenant_site = TenantSite(name="admin")
-
-
-class ReadOnlyModelAdmin(ModelAdmin):
-    """Rows that cannot be added, changed or deleted, with any permission."""
-
-    actions: Any = None
-
-    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False

@@ -25,9 +25,8 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import recorded_admin as base
-from tenants.admin.figures import add_figures, backlogs
-from tenants.admin.lifecycle import admin_address, try_change
-from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
+from tenants.admin.lifecycle import add_figures, admin_address, backlogs, try_change
+from tenants.admin.sites import operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
 from tenants.limits import quotas
@@ -267,6 +266,7 @@ class TenantAdmin(OperatorAdmin):
     actions = ("suspend", "resume", "restore", "migrate_again")
     change_form_outer_before_template = "konstruct/tenant_panel.html"
     redirects_after_add = True
+    refused = frozenset({"delete"})
     list_per_page = 50
     show_full_result_count = False
 
@@ -314,9 +314,6 @@ class TenantAdmin(OperatorAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
         return (*self.readonly_fields, "slug") if obj else self.readonly_fields
-
-    def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
-        return False
 
     def has_restore_permission(self, request: HttpRequest) -> bool:
         """Whether the user may have tenants deleted, and cancel it."""
@@ -448,9 +445,11 @@ class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has 
     """Groups with their permissions."""
 
 
-class OperatorEventAdmin(base.EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
+class OperatorEventAdmin(base.EventColumns, OperatorAdmin):
     """Actions of operators, and failed logins."""
 
+    refused = base.READ_ONLY
+    actions = None
     list_display = ("created_at", "actor", "action", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=subject_id", "=address")

@@ -109,6 +109,16 @@ def record_access(
     )
 
 
+def ids_of(row: Model) -> dict[str, Any]:
+    """Return a row as the subject of an entry, with its agent and its user."""
+    is_agent = row._meta.model_name == "agent"
+    return {
+        "subject_id": row.pk,
+        "agent_id": row.pk if is_agent else getattr(row, "agent_id", None),
+        "user_id": getattr(row, "user_id", None),
+    }
+
+
 def _as_uuid(text: str) -> UUID | None:
     try:
         return UUID(text)
@@ -133,13 +143,7 @@ def record_command(
         detail: further arguments of `record_access`.
     """
     if isinstance(subject, Model):
-        is_agent = subject._meta.model_name == "agent"
-        detail = {
-            "subject_id": subject.pk,
-            "agent_id": subject.pk if is_agent else getattr(subject, "agent_id", None),
-            "user_id": getattr(subject, "user_id", None),
-            **detail,
-        }
+        detail = {**ids_of(subject), **detail}
         subject = subject._meta.verbose_name_raw
     by = Actor.operator(operator_name())
     record_access(action, subject, by=by, command=command, **detail)

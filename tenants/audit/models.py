@@ -9,8 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
 from tenants import fields, personal_data as personal, transaction
-from tenants.audit.people import Person
-from tenants.audit.pseudonyms import pseudonyms
+from tenants.audit.people import Person, pseudonyms
 from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
 

@@ -1,5 +1,9 @@
 """People: the pseudonym of each user in the access log, and the lock against an erasure.
 
+Receipts and the journal have keyed digests of erased users instead of their ids. A reader who knows
+an id can find its receipt; a reader who does not cannot recover the id
+(docs/decisions/0028-the-access-log-has-pseudonyms-receipts-have-digests.md).
+
 Each code that writes rows of a user calls `hold_people` in the transaction of its write. It refuses
 a user that is being erased, and an erasure waits for the transactions that have called it. What
 waits for a language model between reading and writing calls it twice: `since` refuses what was
@@ -16,11 +20,12 @@ from django.db import models
 from django.db.models import F
 
 from tenants import transaction
-from tenants.context import execute, fetch_all
+from tenants.context import execute, fetch_all, required_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.fields import json_object, optional_text
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
+from tenants.secret_keys import keyed_digest, secrets
 
 # A row that another transaction inserts at the same time is found by the second attempt.
 MAX_ATTEMPTS: Final = 3
@@ -219,3 +224,29 @@ def end_erasure(user_ids: Collection[str], *, agent_id: UUID | None) -> None:
         people._raw_delete(people.db)
     else:
         people.update(erasures=F("erasures") + 1)
+
+
+PREFIX = "erased:"
+_PURPOSE: Final = b"konstruct.audit.pseudonyms"
+# 128 bits, so that no two ids of a tenant have the same pseudonym.
+_DIGITS: Final = 32
+
+# Shorter ids and numbers are not searched for in texts: "1" is in every address.
+MIN_CHARACTERS: Final = 3
+MIN_DIGITS: Final = 6
+
+
+def pseudonym(user_id: str) -> str:
+    """Return the pseudonym of a user of the current tenant."""
+    return pseudonyms(user_id)[0]
+
+
+def pseudonyms(user_id: str) -> list[str]:
+    """Return the pseudonyms of a user under each SECRET_KEY that is or was in use."""
+    value = f"{required_tenant_id()}\0{user_id}".encode()
+    return [PREFIX + keyed_digest(value, _PURPOSE, secret)[:_DIGITS] for secret in secrets()]
+
+
+def is_distinctive(id: str) -> bool:
+    """Return whether an id is long enough to be recognised in texts."""
+    return len(id) >= (MIN_DIGITS if id.isdecimal() else MIN_CHARACTERS)

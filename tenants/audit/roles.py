@@ -17,67 +17,39 @@ from tenants.context import current_tenant_id
 # Each role may view the rows of all models of these apps.
 _VIEWED_APPS: Final = ("api", "audit", "auth", "channels", "memory", "orchestrator", "outbox")
 _READ: Final = frozenset(
-    {
-        "audit.recall_memories",
-        "audit.search_everyone",
-        "audit.export_list",
-        "audit.export_person",
-    }
+    {"audit.recall_memories", "audit.search_everyone", "audit.export_list", "audit.export_person"}
 )
-_CURATE: Final = frozenset(
-    {
-        "memory.add_memoryentry",
-        "memory.change_memoryentry",
-        "memory.delete_memoryentry",
-        "memory.review_memoryentry",
-        "memory.add_recallexclusion",
-        "memory.delete_recallexclusion",
-        "memory.add_windowclear",
-        # Permissions to preview and replay extraction runs, and to apply and roll back.
-        "orchestrator.add_extractionrun",
-        "orchestrator.change_extractionrun",
-        # Permission to retry a failed extraction.
-        "orchestrator.change_extractioncursor",
-        # Permissions to answer as a person, and to escalate a thread.
-        "orchestrator.add_escalation",
-        "orchestrator.change_escalation",
-    }
-)
-_ADMINISTER: Final = frozenset(
-    {
-        "memory.change_pendingembedding",
-        "orchestrator.add_agent",
-        "orchestrator.add_historyimport",
-        "orchestrator.change_agent",
-        "orchestrator.add_languagemodel",
-        "orchestrator.change_languagemodel",
-        "orchestrator.delete_languagemodel",
-        "orchestrator.change_pendingreply",
-        "orchestrator.change_channelidentity",
-        "outbox.add_subscription",
-        "outbox.change_subscription",
-        "outbox.delete_subscription",
-        # Permission to retry a failed one, and to send it again.
-        "outbox.change_eventdelivery",
-        "audit.add_erasurerequest",
-        "audit.add_retentionrule",
-        "audit.change_retentionrule",
-        "audit.delete_retentionrule",
-        "audit.try_agent",
-        "audit.clear_session",
-        "api.add_apikey",
-        "api.change_apikey",
-        "channels.change_arrival",
-        "channels.change_delivery",
-        "channels.add_slackinstallation",
-        "channels.change_slackinstallation",
-        "channels.add_slackmember",
-        "channels.change_slackmember",
-        "channels.delete_slackmember",
-        "auth.add_user",
-        "auth.change_user",
-    }
-)
+# What a role may do besides, with the rows of a model.
+_CURATE: Final = {
+    "memory.memoryentry": "add change delete review",
+    "memory.recallexclusion": "add delete",
+    "memory.windowclear": "add",
+    # To preview and replay extraction runs, and to apply and roll back.
+    "orchestrator.extractionrun": "add change",
+    # To retry a failed extraction.
+    "orchestrator.extractioncursor": "change",
+    # To answer as a person, and to escalate a thread.
+    "orchestrator.escalation": "add change",
+}
+_ADMINISTER: Final = {
+    "memory.pendingembedding": "change",
+    "orchestrator.agent": "add change",
+    "orchestrator.channelidentity": "change",
+    "orchestrator.historyimport": "add",
+    "orchestrator.languagemodel": "add change delete",
+    "orchestrator.pendingreply": "change",
+    "outbox.subscription": "add change delete",
+    # To retry a failed one, and to send it again.
+    "outbox.eventdelivery": "change",
+    "audit.erasurerequest": "add",
+    "audit.retentionrule": "add change delete",
+    "api.apikey": "add change",
+    "channels.arrival": "change",
+    "channels.delivery": "change",
+    "channels.slackinstallation": "add change",
+    "channels.slackmember": "add change delete",
+    "auth.user": "add change",
+}
 ROLE_DESCRIPTIONS: Final[dict[str, str]] = {
     "auditor": "reads everything, also the team, roles and keys; exports lists and people",
     "curator": "as an auditor; also changes and reviews facts, and answers as a person",
@@ -94,8 +66,18 @@ def role_permissions() -> dict[str, frozenset[str]]:
         if model._meta.app_label in _VIEWED_APPS
     }
     read = _READ | views
-    curate = read | _CURATE
-    return {"auditor": read, "curator": curate, "admin": curate | _ADMINISTER}
+    curate = read | _permissions(_CURATE)
+    administer = _permissions(_ADMINISTER) | {"audit.try_agent", "audit.clear_session"}
+    return {"auditor": read, "curator": curate, "admin": curate | administer}
+
+
+def _permissions(actions_by_model: dict[str, str]) -> set[str]:
+    return {
+        f"{app}.{action}_{name}"
+        for model, actions in actions_by_model.items()
+        for app, name in [model.split(".")]
+        for action in actions.split()
+    }
 
 
 def admins() -> QuerySet[User]:

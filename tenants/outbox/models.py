@@ -3,9 +3,10 @@
 from typing import Final
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tenants import fields
 from tenants.exceptions import KonstructError
@@ -136,6 +137,15 @@ class Subscription(TenantModel):
     slack_channel = fields.optional_char(
         "Slack channel",
         max_length=50,
+        validators=[
+            RegexValidator(
+                r"^[CG][A-Z0-9]{5,49}\Z",
+                _(
+                    "This is not the id of a Slack channel, such as C024BE7LR. Slack shows it at"
+                    " the end of the channel's details."
+                ),
+            )
+        ],
         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
     )
     types = ArrayField(

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from konstruct.local.embedded import services
-from tenants.audit.pseudonyms import pseudonym, pseudonyms
+from tenants.audit.people import pseudonym, pseudonyms
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.running import eventually

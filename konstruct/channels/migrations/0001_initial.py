@@ -5,6 +5,7 @@ import uuid
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
+from django.core.validators import RegexValidator
 from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Now
@@ -296,6 +297,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         help_text="Slack's id of the person: Profile, Copy member ID, such as U024BE7LH.",
                         max_length=50,
+                        validators=[
+                            RegexValidator(
+                                "^[UW][A-Z0-9]{5,49}\\Z",
+                                "This is not the id of a Slack user, such as U024BE7LH. Slack copies it in the person's profile: More, Copy member ID.",
+                            )
+                        ],
                         verbose_name="Slack user",
                     ),
                 ),

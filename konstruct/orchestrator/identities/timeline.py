@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Self
 from uuid import UUID
 
-from tenants.audit.pseudonyms import pseudonyms
+from tenants.audit.people import pseudonyms
 from tenants.context import fetch_all
 
 # The length to which texts of entries are cut.

@@ -24,8 +24,7 @@ from konstruct.privacy.erasure.person import Person, add_rows, now
 from memory.models import Message
 from tenants import journal, transaction
 from tenants.audit.models import ErasureRequest
-from tenants.audit.people import Person as PersonRow, close_people, end_erasure
-from tenants.audit.pseudonyms import pseudonym
+from tenants.audit.people import Person as PersonRow, close_people, end_erasure, pseudonym
 from tenants.context import connection, fetch_column, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import ERASURE, owner_lock, schema_lock

@@ -18,7 +18,7 @@ from memory.models import Message, PersonName
 from memory.models.recall import scope_number
 from memory.text.languages import fold
 from tenants.audit.models import ErasureRequest
-from tenants.audit.pseudonyms import is_distinctive
+from tenants.audit.people import is_distinctive
 from tenants.context import connection, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.personal_data import (

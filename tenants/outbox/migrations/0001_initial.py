@@ -4,6 +4,7 @@ import uuid
 
 import django.contrib.postgres.fields
 import django.contrib.postgres.functions
+import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
@@ -101,6 +102,12 @@ class Migration(migrations.Migration):
                         default="",
                         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
                         max_length=50,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[CG][A-Z0-9]{5,49}\\Z",
+                                "This is not the id of a Slack channel, such as C024BE7LR. Slack shows it at the end of the channel's details.",
+                            )
+                        ],
                         verbose_name="Slack channel",
                     ),
                 ),

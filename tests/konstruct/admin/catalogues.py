@@ -138,7 +138,7 @@ def texts_of_template(source: str) -> Iterator[Text]:
 
 def _of_models() -> Iterator[tuple[Text, str]]:
     """Return names, help texts and choices of models on pages, and states of jobs."""
-    from konstruct.admin.people.users import NOT_ON_PAGE, is_internal
+    from konstruct.admin.imports import NOT_ON_PAGE, is_internal
     from konstruct.orchestrator.identities.person_export import exported_models
     from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
     from tenants.admin.sites import operator_site, tenant_site
@@ -175,7 +175,7 @@ def _of_models() -> Iterator[tuple[Text, str]]:
 
 def _of_data() -> Iterator[tuple[Text, str]]:
     """Return stored words that pages translate."""
-    from konstruct.admin.memory.sources import REASONS
+    from konstruct.admin.sources import REASONS
     from konstruct.api.models import KeyScope
     from konstruct.orchestrator.extraction import checks
     from konstruct.orchestrator.models import Escalation, ModelTier

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from konstruct.admin.menu import RECORDS, TENANT_MENU
+from konstruct.admin.today import RECORDS, TENANT_MENU
 from konstruct.channels.delivery import DELIVERIES, ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure

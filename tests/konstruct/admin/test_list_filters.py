@@ -14,8 +14,8 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from konstruct.admin import pages
-from konstruct.admin.memory.rows import MessageAdmin
 from konstruct.admin.pages import BoundedPaginator, model_page
+from konstruct.admin.rows import MessageAdmin
 from konstruct.channels.models import SlackInstallation
 from memory.models import Message
 from tenants.admin.sites import operator_site, tenant_site

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.admin.memory.sources import sources_of
+from konstruct.admin.sources import sources_of
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.dry_runs import LanguageModelTest, dry_run, measure_language_model
 from konstruct.orchestrator.exceptions import AgentInvalid, LanguageModelInvalid, WrongState

@@ -15,7 +15,7 @@ from konstruct.api.http import bodies, filters, operations, problems, schema, vi
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.audit.pseudonyms import pseudonyms
+from tenants.audit.people import pseudonyms
 
 MAX_THREADS = 1000
 MAX_REPLIES = 1000

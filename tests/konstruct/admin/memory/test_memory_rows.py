@@ -78,6 +78,8 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
         assert admin.get(f"{changelist(model)}{keys[0]}/change/").status_code == 200
         for key in set(foreign) - set(keys):
             assert admin.get(f"{changelist(model)}{key}/change/").status_code == 404
+    evidence = admin.get("/admin/memory/factevidence/").text
+    assert all(f">{text}</a>" in evidence for text in ("Open fact", "Open conversation"))
 
 
 def record(tenant: Tenant, **fields: Any) -> Message:

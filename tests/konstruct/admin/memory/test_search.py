@@ -10,7 +10,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
-from tenants.audit.pseudonyms import pseudonym
+from tenants.audit.people import pseudonym
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 

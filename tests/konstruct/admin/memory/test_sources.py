@@ -145,7 +145,7 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
     with tenant_scope(populated_a.tenant.id):
         assert Message.objects.count() == count
         assert user_of(AccessEvent.objects.get(action="try")) == "maria"
-    assert admin.get(address).status_code == 405
+    assert admin.get(address).status_code == 403
     assert browser(populated_b.tenant).post(address).status_code == 404
     assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
     blind = browser(populated_a.tenant, "try_agent")

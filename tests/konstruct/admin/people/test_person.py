@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.admin.people import person as pages
+from konstruct.admin import people as pages
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.channel_identities import find_people, identity_of, link
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
@@ -114,11 +114,9 @@ def test_person_page_shows_the_facts_of_a_date(populated_a: Program, admin: Clie
     assert "Lisbon and visits" not in page_as_of(10)
     assert "Maria lives in Oslo." in page_as_of(1)
     now = admin.get(PERSON, {"user": "maria"})
-    content = [row["fact"].content for row in now.context["facts"]["current"]["rows"]]
+    content = [row.content for row in now.context["facts"]["current"]["rows"]]
     assert "Maria lives in Oslo." in content
-    assert [row["fact"].content for row in now.context["facts"]["former"]["rows"]] == [
-        "Maria has a dog."
-    ]
+    assert [row.content for row in now.context["facts"]["former"]["rows"]] == ["Maria has a dog."]
 
 
 def test_page_of_a_linked_account_shows_messages_of_both_accounts(

@@ -21,7 +21,7 @@ from memory.models import Message
 from tenants.admin.recorded_admin import time_text
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
-from tenants.audit.pseudonyms import pseudonym
+from tenants.audit.people import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Browser, Program

@@ -16,7 +16,7 @@ from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
-from tenants.audit.pseudonyms import pseudonym
+from tenants.audit.people import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database

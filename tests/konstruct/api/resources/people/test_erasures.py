@@ -8,7 +8,7 @@ from konstruct.orchestrator.identities.channel_identities import identity_of, li
 from konstruct.privacy import jobs
 from memory.models import Message
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
-from tenants.audit.pseudonyms import pseudonym
+from tenants.audit.people import pseudonym
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal

@@ -1,33 +1,37 @@
-"""The page of a person: names, accounts, facts, agents, and the timeline."""
+"""People: their list, the page of each with its timeline, and their accounts in channels."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, time, timedelta
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.contrib import messages
+from django import forms
+from django.contrib import admin, messages
+from django.core import signing
 from django.core.exceptions import BadRequest
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Left, Now
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
+from unfold.decorators import display
 
 from konstruct.admin import pages
-from konstruct.admin.access import log_access
-from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
-from konstruct.orchestrator.identities.timeline import Entry, EntryKind, Position, timeline
+from konstruct.admin.access import AuditedAdmin, PageList, actor_of, log_access
+from konstruct.orchestrator.identities import channel_identities, timeline
+from konstruct.orchestrator.identities.timeline import EntryKind
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from konstruct.templatetags.texts import translated
 from memory.arguments import as_code_points, time_zones
-from memory.browse.lists import channel_of_thread, last_of_threads, names_of
+from memory.browse.lists import channel_of_thread, last_of_threads, names_of, people, with_text
 from memory.models import AuthorKind, FactAction, FactState, MemoryEntry, Message
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person, set_time_zone, time_zone_of
 
@@ -39,14 +43,14 @@ MAX_FACTS: Final = 20
 MAX_THREADS: Final = 8
 
 
-@tenant_site.page("people/person/", permission=VIEW)
-def person(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("people/person/", permission=VIEW, title=_("Person"))
+def person(request: HttpRequest) -> Content:
     """One person, with all their ids and every agent; with `at`, as of the end of that day."""
     requested_id = pages.as_user_id(request.GET.get("user"))
-    user_id = main_id(requested_id) if requested_id else ""
-    user_ids = linked_ids(user_id)
+    user_id = channel_identities.main_id(requested_id) if requested_id else ""
+    user_ids = channel_identities.linked_ids(user_id)
     erasure = ErasureRequest.objects.about(*user_ids).first() if user_id else None
-    known_now = bool(user_id) and is_known(user_ids)
+    known_now = bool(user_id) and channel_identities.is_known(user_ids)
     if not known_now and erasure is None:
         messages.warning(
             request, gettext("Nothing is known of %(asked)r.") % {"asked": requested_id}
@@ -71,42 +75,40 @@ def person(request: HttpRequest) -> HttpResponseBase:
         accounts = list(ChannelIdentity.objects.filter(is_own)[:50])
     profile = Person.objects.filter(pk=user_id).first()
     names = names_of(user_ids) or [account.name for account in accounts if account.name]
-    return tenant_site.render(
-        request,
-        "konstruct/person.html",
-        title=gettext("Person"),
-        user_id=user_id,
-        spelled=as_code_points(user_id),
-        query=urlencode({"user": user_id}),
-        name=next(iter(names), ""),
-        other_names=names[1:],
-        linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
-        threads=[
+    return {
+        "user_id": user_id,
+        "spelled": as_code_points(user_id),
+        "query": urlencode({"user": user_id}),
+        "name": next(iter(names), ""),
+        "other_names": names[1:],
+        "linked": user_ids[1:],
+        "threads": [
             (thread, names_by_id[thread.agent_id])
             for thread in threads.order_by("-created_at", "-number")[:MAX_THREADS]
         ],
-        facts=_facts(request, user_ids, moment),
-        day=day,
-        erasure=erasure,
-        known_now=known_now,
-        zone=zone.key,
-        profile=profile,
-        zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
-        accounts=accounts,
-        **_timeline(request, user_ids, day, moment, names_by_id),
-    )
+        "facts": _facts(request, user_ids, moment),
+        "day": day,
+        "moment": moment,
+        "erasure": erasure,
+        "known_now": known_now,
+        "zone": zone.key,
+        "profile": profile,
+        "zones": sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
+        "accounts": accounts,
+        **_timeline(request, user_ids, moment, names_by_id),
+    }
 
 
-def _as_of(request: HttpRequest, zone: ZoneInfo) -> tuple[str, datetime | None]:
+def _as_of(request: HttpRequest, zone: ZoneInfo) -> tuple[date, datetime] | tuple[None, None]:
     """Return the day that the page is to show, and the moment of its end; None for now."""
     try:
         day = parse_date(request.GET.get("at", ""))
         if day is None:
-            return "", None
+            return None, None
         moment = datetime.combine(day + timedelta(days=1), time.min, zone)
     except (ValueError, OverflowError):
-        return "", None
-    return ("", None) if moment > timezone.now() else (day.isoformat(), moment)
+        return None, None
+    return (None, None) if moment > timezone.now() else (day, moment)
 
 
 def _facts(
@@ -123,19 +125,13 @@ def _facts(
     former_rows = rows.entries().filter(closed | ended).order_by("-updated_at")
     former = [] if moment else list(former_rows[: MAX_FACTS + 1])
     return {
-        name: {
-            "rows": [
-                # It was not known yet at the moment, though it was valid then.
-                {"fact": fact, "learned_later": moment is not None and fact.updated_at > moment}
-                for fact in facts[:MAX_FACTS]
-            ],
-            "has_more": len(facts) > MAX_FACTS,
-        }
+        name: {"rows": facts[:MAX_FACTS], "has_more": len(facts) > MAX_FACTS}
         for name, facts in (("current", current), ("former", former))
     }
 
 
 PER_PAGE: Final = 30
+POSITION: Final = "konstruct.timeline"
 LABELS: Final = {
     (EntryKind.MESSAGE, "user"): _("wrote"),
     (EntryKind.MESSAGE, "assistant"): _("replied"),
@@ -171,26 +167,25 @@ _PAGES: Final = {
 def _timeline(
     request: HttpRequest,
     user_ids: Sequence[str],
-    day: str,
     moment: datetime | None,
     agents: Mapping[UUID, str],
 ) -> dict[str, Any]:
     """Return a page of the timeline until the end of a day, and before the entry `before`."""
     kinds = [kind for kind in EntryKind if request.user.has_perm(kind.permission)]
-    position = pages.as_position(request.GET.get("before"))
-    before = Position(*position) if position else None if moment is None else Position(moment)
-    entries = timeline(user_ids, kinds=kinds, before=before, limit=PER_PAGE + 1)
-    query = {"user": user_ids[0], **({"at": day} if day else {})}
+    before = timeline.Position(moment) if moment else None
+    with suppress(signing.BadSignature):
+        at, key = signing.loads(request.GET.get("before", ""), salt=POSITION)
+        before = timeline.Position(datetime.fromisoformat(at), key)
+    entries = timeline.timeline(user_ids, kinds=kinds, before=before, limit=PER_PAGE + 1)
     last = entries[PER_PAGE - 1] if len(entries) > PER_PAGE else None
     return {
         "sees_timeline": len(kinds) > 1,
         "entries": [_entry_context(entry, agents) for entry in entries[:PER_PAGE]],
-        "latest": urlencode(query) if request.GET.get("before") else "",
-        "earlier": last and urlencode({**query, "before": pages.position_text(last.at, last.key)}),
+        "earlier": last and signing.dumps((last.at.isoformat(), str(last.key)), salt=POSITION),
     }
 
 
-def _entry_context(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
+def _entry_context(entry: timeline.Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
     is_reply = entry.kind is EntryKind.MESSAGE and entry.action == "assistant"
     by = entry.by or (agents.get(entry.agent_id, "") if entry.agent_id and is_reply else "")
     # Subjects of the log, reasons and kinds of authors are the platform's texts.
@@ -207,7 +202,7 @@ def _entry_context(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
     }
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: timeline.Entry) -> str:
     if entry.kind is EntryKind.FACT:
         return gettext("Fact %(label)s") % {"label": gettext(FactAction(entry.action).label)}
     if entry.kind is EntryKind.ACCESS:
@@ -217,14 +212,13 @@ def _label(entry: Entry) -> str:
     return str(LABELS[entry.kind, entry.action])
 
 
-def _entry_url(entry: Entry) -> str:
+def _entry_url(entry: timeline.Entry) -> str:
     """Return the address of the row that an entry is about; "" without a page."""
     subject = entry.subject_id
     match entry.kind:
         case EntryKind.WINDOW:
-            return (
-                f"{reverse('admin:window')}?{pages.agent_user_query(entry.agent_id, entry.user_id)}"
-            )
+            query = {"agent": entry.agent_id, "user": entry.user_id}
+            return reverse("admin:window", query=query)
         case EntryKind.RECALL | EntryKind.MESSAGE | EntryKind.EXCLUSION if subject:
             why = (
                 f"?why={subject}" if entry.action in ("assistant", "recalled", "abstained") else ""
@@ -236,3 +230,104 @@ def _entry_url(entry: Entry) -> str:
             return reverse(f"admin:audit_{model}_change", args=[subject])
         case _:
             return reverse(f"admin:{_PAGES[entry.kind]}", args=[subject]) if subject else ""
+
+
+class PersonList(PageList):
+    """Users in the order of their ids, found by names, ids and accounts."""
+
+    list_name = "people"
+    permission = VIEW
+    list_display = (
+        *("person", "user_id", pages.column("last_at", _("Last message"))),
+        *(pages.column("channel", _("Channel")), "agents", pages.column("facts", _("Facts"))),
+    )
+    search_fields = ("user_id",)
+    search_help_text = _("A name, an id, or the id of a linked account.")
+    ordering = ("user_id",)
+    time_column = "pk"
+
+    def row_url(self, row: Any) -> str:
+        return reverse("admin:person", query={"user": row.user_id})
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return people()
+
+    def search(self, request: HttpRequest, rows: Any, query: str) -> Any:
+        """Search by names and ids, and by accounts for users who may view them."""
+        may_view = request.user.has_perm(VIEW_ACCOUNTS)
+        accounts = channel_identities.users_of_accounts(query) if may_view else ()
+        return rows.filter(with_text(query, also_ids=accounts))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; the id of an erased person leads to the receipt."""
+        asked = pages.as_user_id(request.GET.get("q"))
+        if (
+            asked
+            and not channel_identities.is_known([asked])
+            and ErasureRequest.objects.about(asked).exists()
+        ):
+            return redirect(reverse("admin:person", query={"user": asked}))
+        return super().changelist_view(request, extra_context)
+
+    @display(description=_("Person"))
+    def person(self, user: Any) -> str:
+        """The name, and other names."""
+        return ", ".join(dict.fromkeys([user.name, *user.names])) or user.user_id
+
+    @display(description=_("Agents"))
+    def agents(self, user: Any) -> int:
+        """The number of agents with messages of the person."""
+        return len(user.agents)
+
+
+PersonList.serve(Person)
+
+
+class LinkForm(forms.ModelForm):
+    """The user that an identity is linked to."""
+
+    user_id = pages.UserField(
+        help_text=_(
+            "The id or the name of a user, as shown under People. Earlier messages are moved "
+            "within two minutes, and cannot be separated again. Empty: it is a separate user from "
+            "now on; moved messages stay."
+        ),
+    )
+
+    class Meta:
+        model = ChannelIdentity
+        fields = ("user_id",)
+
+
+@admin.register(ChannelIdentity, site=tenant_site)
+class ChannelIdentityAdmin(AuditedAdmin):
+    """Ids of channels, with the user that each is linked to."""
+
+    form = LinkForm
+    list_display = (
+        *("native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at"),
+    )
+    list_filter = (("linked_at", admin.EmptyFieldListFilter), "channel")
+    search_fields = ("=native_id", "=user_id", "=own_id", "name")
+    ordering = ("-created_at", "id")
+    readonly_fields = (
+        *("channel", "workspace", "native_id", "name", "own_id", "created_at"),
+        *("linked_at", "linked_by"),
+    )
+    fields = ("user_id", *readonly_fields)
+    refused = frozenset({"add", "delete"})
+    actions = None
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Link the identity, or unlink it."""
+        user_id = form.cleaned_data["user_id"]
+        if user_id:
+            channel_identities.link(obj, user_id, by=actor_of(request).name)
+        else:
+            channel_identities.unlink(obj)
+
+    def record(self, request: HttpRequest, action: str, row: Any = None, **detail: Any) -> None:
+        """Log a change as that of a link."""
+        super().record(request, Action.LINK if action == Action.EDIT else action, row, **detail)

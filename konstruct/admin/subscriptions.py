@@ -6,22 +6,16 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import F, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin import access
-from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
-from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, id_column, show_outcome
-from konstruct.apps import translated_choices
+from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, show_outcome, user
+from konstruct.admin.queue import JobAdmin, JobStateFilter
 from konstruct.channels import webhooks
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
@@ -34,7 +28,6 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.outbox.models import (
-    MAX_ADDRESSES,
     NOTIFICATIONS,
     EventDelivery,
     EventType,
@@ -53,47 +46,12 @@ def workspace_choices() -> list[tuple[str, str]]:
 class SubscriptionForm(forms.ModelForm):
     """A destination and its events. Fields of another destination are not kept."""
 
-    url = forms.CharField(
-        label=_("URL"),
-        required=False,
-        max_length=2000,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=Subscription._meta.get_field("url").help_text,
-    )
-    addresses = SimpleArrayField(
-        forms.EmailField(),
-        label=_("Addresses"),
-        required=False,
-        max_length=MAX_ADDRESSES,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=Subscription._meta.get_field("addresses").help_text,
-    )
-    types = forms.MultipleChoiceField(
-        label=_("Events"),
-        choices=translated_choices(EventType.choices),
-        required=False,
-        widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=Subscription._meta.get_field("types").help_text,
-    )
     workspace = forms.ChoiceField(
         label=_("Slack workspace"),
         required=False,
         choices=workspace_choices,
         widget=UnfoldAdminSelectWidget,
         help_text=_("A connected workspace."),
-    )
-    slack_channel = forms.RegexField(
-        r"^[CG][A-Z0-9]{5,49}$",
-        label=_("Slack channel"),
-        required=False,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=Subscription._meta.get_field("slack_channel").help_text,
-        error_messages={
-            "invalid": _(
-                "This is not the id of a Slack channel, such as C024BE7LR. Slack shows it at the"
-                " end of the channel's details."
-            )
-        },
     )
 
     class Meta:
@@ -102,7 +60,8 @@ class SubscriptionForm(forms.ModelForm):
             "target", "url", "addresses", "workspace", "slack_channel", "types",
             "includes_content", "wait_minutes", "review_threshold", "description", "is_active",
         )  # fmt: skip
-        widgets = {"description": UnfoldAdminTextInputWidget}
+        field_classes = {"url": forms.CharField}
+        widgets = dict.fromkeys(("url", "addresses", "description"), UnfoldAdminTextInputWidget)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -250,7 +209,7 @@ class EventDeliveryAdmin(JobAdmin):
     kind = NOTIFICATIONS
     job_key = OuterRef("pk")
     states = ("queued", "failed", "delivered")
-    user_id = staticmethod(id_column("user_id"))
+    user_id = staticmethod(user)
     list_display = (
         "created_at", "event", "subscription", "user_id", "state", "status", "attempts",
         "last_error", "due_at", "delivered_at",
@@ -274,32 +233,11 @@ class EventDeliveryAdmin(JobAdmin):
         self.message_user(request, gettext("They are sent again."), messages.SUCCESS)
 
 
-class SlackMemberForm(forms.ModelForm):
-    """A Slack user, and the member of the team that they are."""
-
-    slack_id = forms.RegexField(
-        r"^[UW][A-Z0-9]{5,49}$",
-        label=SlackMember._meta.get_field("slack_id").verbose_name,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=SlackMember._meta.get_field("slack_id").help_text,
-        error_messages={
-            "invalid": _(
-                "This is not the id of a Slack user, such as U024BE7LH."
-                " Slack copies it in the person's profile: More, Copy member ID."
-            )
-        },
-    )
-
-    class Meta:
-        model = SlackMember
-        fields = ("installation", "slack_id", "member")
-
-
 @admin.register(SlackMember, site=tenant_site)
 class SlackMemberAdmin(access.AuditedAdmin):
     """Members of the team who answer users from Slack, by the permissions of their accounts."""
 
-    form = SlackMemberForm
+    fields = ("installation", "slack_id", "member")
     list_display = ("slack_id", "installation", "member")
     list_select_related = ("installation", "member")
     search_fields = ("slack_id", "member__username")
@@ -382,22 +320,15 @@ class ConnectForm(PageForm):
     )
 
 
-@tenant_site.page("slack/connect/", permission=CONNECT)
-def slack_connect(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("slack/connect/", permission=CONNECT, title=_("Connect a Slack workspace"))
+def slack_connect(request: HttpRequest) -> dict[str, Any]:
     """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
     form, address = ConnectForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         agent_id, tenant_id = form.cleaned_data["agent"].pk, required_tenant_id()
         with show_outcome(request, form=form):
             address = installations.begin(request, tenant_id=tenant_id, agent_id=agent_id)
-    return tenant_site.render(
-        request,
-        "konstruct/slack_connect.html",
-        title=gettext("Connect a Slack workspace"),
-        form=form,
-        address=address,
-        is_configured=installations.is_configured(),
-    )
+    return {"form": form, "address": address, "is_configured": installations.is_configured()}
 
 
 @tenant_site.page("slack/finish/", permission=CONNECT)

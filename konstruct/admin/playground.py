@@ -1,11 +1,12 @@
-"""Try it: an agent's answer beside that of its edited form; and a reply's message asked again.
+"""Try it: what an agent answers, also by its edited form, and what its memory recalls.
 
-Only saved questions are stored. The agent's page sends its form here without saving it, and this
+Only saved questions are stored. The agent's page sends its form here without saving it, and the
 page sends it again with each message.
 """
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import asdict
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,20 +17,24 @@ from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext, gettext_lazy as _
-from django.views.decorators.http import require_POST
 
+from konstruct.admin import pages
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.agents.agents import differences
-from konstruct.admin.memory.sources import sources_of, with_sources
-from konstruct.admin.pages import PageForm, UserField, show_outcome
+from konstruct.admin.agents import differences
+from konstruct.admin.sources import left_out_context, memory_context, sources_of, with_sources
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
 from konstruct.orchestrator.dry_runs import DryRun, dry_run, enqueue_questions, save_question
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from memory.models import Message
+from memory.context.prompt import BELOW_MINIMUM
+from memory.context.search import search_memory
+from memory.models import MemoryEntry, Message
+from memory.recall import Hit
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 
 TRY: Final = "audit.try_agent"
 
@@ -65,7 +70,7 @@ Side = tuple[str, DryRun, dict[str, Any] | None]
 """One of the answers side by side: its title, the answer, and its sources for why.html."""
 
 
-class MessageForm(PageForm):
+class MessageForm(pages.PageForm):
     """A message to an agent, and the person who writes it; a question if it is saved."""
 
     content = forms.CharField(
@@ -73,7 +78,7 @@ class MessageForm(PageForm):
         validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS)],
         widget=forms.Textarea(attrs={"rows": 3}),
     )
-    user_id = UserField(
+    user_id = pages.UserField(
         is_known=True, help_text=_("The id or name of the person who writes. Blank: no person.")
     )
 
@@ -86,7 +91,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     form = MessageForm(data, initial={"user_id": request.GET.get("user", "")})
     edited = _edited_form(request, agent)
     if request.POST.get("do") == "save":
-        with show_outcome(request, form=form), transaction.atomic():
+        with pages.show_outcome(request, form=form), transaction.atomic():
             if form.is_valid():
                 question = save_question(agent, **form.cleaned_data)
                 enqueue_questions(agent.pk)
@@ -104,15 +109,14 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     if form.is_valid() and (edited is None or edited.is_valid()):
         content, user_id = form.cleaned_data["content"], form.cleaned_data["user_id"]
         log_row_access(request, Action.TRY, agent, user_id=user_id)
-        with show_outcome(request, form=form):
+        with pages.show_outcome(request, form=form):
             for title, asked in agents.items():
                 run = dry_run(asked, content, user_id=user_id)
                 sides.append((title, run, _sources(run, user_id)))
     return _render(request, agent, form, sides, edited=edited, changes=changes)
 
 
-@tenant_site.page("messages/<uuid:reply_id>/ask-again/", permission=TRY)
-@require_POST
+@tenant_site.post_page("messages/<uuid:reply_id>/ask-again/", permission=TRY)
 def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     """Answer the message of a reply by today's memory, without both, beside the reply."""
     reply = get_object_or_404(Message.objects.select_related("in_reply_to"), pk=reply_id)
@@ -126,7 +130,7 @@ def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     log_row_access(request, Action.TRY, agent, user_id=user_id)
     before = DryRun(agent, reply.created_at, reply=reply.content)
     sides: list[Side] = [(gettext("Before"), before, sources_of(reply))]
-    with show_outcome(request):
+    with pages.show_outcome(request):
         without = (question.pk, reply.pk)
         run = dry_run(agent, content, user_id=user_id, without=without)
         sides.append((gettext("Now"), run, _sources(run, user_id, without)))
@@ -174,3 +178,76 @@ def _render(
         **context,
         is_fullwidth=1,
     )
+
+
+# A question to the memory of an agent, with its facts.
+MAX_QUESTION: Final = 8_192
+MAX_FACTS: Final = 10
+
+
+class RecallForm(pages.PageForm):
+    """A question to the memory that an agent has of a person."""
+
+    agent = forms.ModelChoiceField(Agent.objects.all(), label=_("Agent"), empty_label=None)
+    user = pages.UserField(is_known=True, label=_("Person"))
+    user.required = True
+    q = forms.CharField(label=_("Question"), max_length=MAX_QUESTION)
+
+
+@tenant_site.page("memories/", permission="audit.recall_memories", title=_("Memories"))
+def memories(request: HttpRequest) -> dict[str, Any]:
+    """Recall for a question what an agent would recall for its reply, with the reasons."""
+    form = RecallForm(request.GET if "q" in request.GET else None)
+    context: dict[str, Any] = {}
+    if form.is_valid():
+        agent, user_id, query = (form.cleaned_data[name] for name in ("agent", "user", "q"))
+        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
+        with_facts = request.user.has_perm("memory.view_memoryentry")
+        context = _recall(agent, user_id, query, with_facts=with_facts)
+    return {"form": form, **context}
+
+
+def _recall(agent: Agent, user_id: str, query: str, *, with_facts: bool) -> dict[str, Any]:
+    """Return what the agent recalls, by its reranker if it has one, with what is left out."""
+    searched = search_memory(
+        required_tenant_id(),
+        user_id,
+        query,
+        agent_id=agent.pk,
+        policy=agent.recall_policy,
+        facts=MAX_FACTS if with_facts else 0,
+        gate=agent.recall_policy.gate,
+        shared=True,
+    )
+    recalled = searched.messages
+    found = [*(searched.facts or ()), *(recalled.hits if recalled else ())]
+    texts = [memory.content for memory in found]
+    reranking = runner.rank(agent, query, texts, {"agent_id": agent.pk})
+    kept, ranks = found, {}
+    if reranking is not None:
+        kept = reranking.kept(found)
+        ranks = {
+            str(memory.message_id if isinstance(memory, Hit) else memory.pk): (place, score)
+            for place, (memory, score) in enumerate(reranking.ranked(found), start=1)
+        }
+    refused = [memory for memory in found if memory not in kept]
+    hits = [memory_context(asdict(hit), asdict(hit)) for hit in kept if isinstance(hit, Hit)]
+    cut = [
+        *(asdict(hit) | {"reason": BELOW_MINIMUM} for hit in refused if isinstance(hit, Hit)),
+        *map(asdict, recalled.cut if recalled else ()),
+    ]
+    left_out = left_out_context(cut)
+    for memory in (*hits, *left_out):
+        memory |= {"user_id": user_id, "agent_name": agent.name}
+        memory["reranked"] = ranks.get(memory["message_id"])
+    return {
+        "is_searched": True,
+        "hits": hits,
+        "cut": left_out,
+        "facts": [
+            (fact, ranks.get(str(fact.pk)), fact in refused)
+            for fact in (*kept, *refused)
+            if isinstance(fact, MemoryEntry)
+        ],
+        "reranker": reranking,
+    }

@@ -19,17 +19,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminRadioSelectWidget
+from unfold.widgets import UnfoldAdminRadioSelectWidget
 
-from konstruct.admin.access import AuditedAdmin, log_row_access
-from konstruct.admin.pages import PageForm, UserField, link, show_outcome
+from konstruct.admin.access import AuditedAdmin, log_row_access, logged_change
+from konstruct.admin.pages import PageForm, link, show_outcome
 from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
-from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
-from konstruct.apps import translated_choices
-from tenants import transaction
+from konstruct.api.models import DEFAULT_SCOPES, ApiKey
 from tenants.admin.passwords import password_link
 from tenants.admin.recorded_admin import BADGES, RecordedPeopleAdmin
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
@@ -108,6 +106,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
     change_password_form = AdminPasswordChangeForm
     add_form_template = None
     redirects_after_add = True
+    refused = frozenset({"delete"})
     list_display = ("username", "email", "first_name", "last_name", "role", "state", "last_login")
     list_filter = ("is_active", "groups")
     filter_horizontal = ()
@@ -160,9 +159,6 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
             link(gettext("Set a password"), "auth_user_password_change", user.pk),
         )
 
-    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Change only people who may do no more: with a new password one could log in as them."""
         if obj is not None and not may_change(request, obj):
@@ -200,8 +196,8 @@ def may_change(request: HttpRequest, user: User) -> bool:
     return not user.is_superuser and by.get_all_permissions() >= user.get_all_permissions()
 
 
-@tenant_site.page("team/<int:user_id>/invite/", permission=CHANGE)
-def invite_person(request: HttpRequest, user_id: int) -> HttpResponse:
+@tenant_site.page("team/<int:user_id>/invite/", permission=CHANGE, title=_("Invite a person"))
+def invite_person(request: HttpRequest, user_id: int) -> dict[str, Any]:
     """Show a link with which a person sets their password."""
     user = get_object_or_404(User, pk=user_id, is_active=True)
     if not may_change(request, user):
@@ -211,13 +207,7 @@ def invite_person(request: HttpRequest, user_id: int) -> HttpResponse:
         log_row_access(request, Action.EDIT, user, invited="link")
     else:
         log_row_access(request, Action.VIEW, user)
-    return tenant_site.render(
-        request,
-        "konstruct/invite_person.html",
-        title=gettext("Invite a person"),
-        person=user,
-        link=link,
-    )
+    return {"person": user, "link": link}
 
 
 @admin.register(Group, site=tenant_site)
@@ -226,23 +216,6 @@ class RoleAdmin(GroupAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has n
 
 
 ADD_KEY, CHANGE_KEY = "api.add_apikey", "api.change_apikey"
-
-
-class ApiKeyForm(forms.ModelForm):
-    """The name, scopes and limits of a new key."""
-
-    scopes = forms.MultipleChoiceField(
-        label=_("Scopes"),
-        choices=translated_choices(KeyScope.choices),
-        initial=DEFAULT_SCOPES,
-        widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=ApiKey._meta.get_field("scopes").help_text,
-    )
-    user_id = UserField(help_text=ApiKey._meta.get_field("user_id").help_text)
-
-    class Meta:
-        model = ApiKey
-        fields = ("name", "scopes", "agent", "user_id", "expires_at")
 
 
 class RollForm(PageForm):
@@ -260,8 +233,9 @@ class RollForm(PageForm):
 class ApiKeyAdmin(AuditedAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
-    form = ApiKeyForm
     redirects_after_add = True
+    # A key is created, rolled and revoked, not edited. Revoked keys show who had access.
+    refused = frozenset({"change", "delete"})
     list_display = (
         "name", "prefix", "state", "change", "expires_at", "revoked_at", "last_used_at",
         "scope_names", "agent", "user_id", "creator", "created_at",
@@ -274,6 +248,9 @@ class ApiKeyAdmin(AuditedAdmin):
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A key that exists shows its scopes as words."""
         return self.fields if obj is None else ("name", "scope_names", *self.fields[2:])
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"scopes": DEFAULT_SCOPES, **super().get_changeform_initial_data(request)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         people = User.objects.annotate(key=Cast("pk", TextField()))
@@ -325,50 +302,37 @@ class ApiKeyAdmin(AuditedAdmin):
         """Show the key once."""
         return _show(request, obj, obj.text)
 
-    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Refuse: a key is created, rolled and revoked, not edited."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Refuse: revoked keys stay, to show who had access."""
-        return False
-
     @admin.action(description=_("Revoke"), permissions=["act"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         """Revoke the selected keys that are valid. A revoked key cannot be restored."""
         revoked = 0
-        for key in queryset:
-            before = row_state(key)
-            if revoke_key(key.pk):
-                key.refresh_from_db()
-                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
-                revoked += 1
+        for key in queryset.filter(revoked_at__isnull=True):
+            with logged_change(request, key):
+                revoked += revoke_key(key.pk)
         messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
 
 
-@tenant_site.page("api-keys/<uuid:key_id>/roll/", name="roll_key", permission=CHANGE_KEY)
-def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
+@tenant_site.page(
+    "api-keys/<uuid:key_id>/roll/",
+    name="roll_key",
+    permission=CHANGE_KEY,
+    title=_("Roll an API key"),
+)
+def roll(request: HttpRequest, key_id: UUID) -> Content:
     """Ask how long the old key works yet, then make a new one and show it once."""
     if not request.user.has_perm(ADD_KEY):
         raise PermissionDenied
     key = get_object_or_404(ApiKey, pk=key_id)
     form = RollForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        before = row_state(key)
-        with show_outcome(request), transaction.atomic():
-            new, text = roll_key(
-                key,
-                grace=timedelta(hours=form.cleaned_data["grace"]),
-                created_by=str(request.user.pk),
-            )
-            log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
+        grace = timedelta(hours=form.cleaned_data["grace"])
+        with show_outcome(request), logged_change(request, key):
+            new, text = roll_key(key, grace=grace, created_by=str(request.user.pk))
             log_row_access(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
             return _show(request, new, text, old=key)
         return redirect("admin:api_apikey_changelist")
     log_row_access(request, Action.VIEW, key)
-    return tenant_site.render(
-        request, "konstruct/roll_key.html", title=gettext("Roll an API key"), key=key, form=form
-    )
+    return {"key": key, "form": form}
 
 
 def _show(

@@ -16,7 +16,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import author_of, log_row_access
-from konstruct.admin.memory.fact_review import WHOLE_MESSAGE, ReasonForm
+from konstruct.admin.fact_review import WHOLE_MESSAGE, ReasonForm
 from konstruct.admin.pages import as_number, as_uuid, show_outcome
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.conf import ERASED_PART, UNANSWERED_CHANNELS
@@ -26,7 +26,7 @@ from memory.models import MemoryEntry, Message, RecallEvent, RecallExclusion, Ro
 from memory.models.facts import FactState
 from memory.recall.service import unknown_languages
 from memory.text.sentences import sentence_spans
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action
 
 MAX_TURN_CHARACTERS: Final = 400
@@ -277,8 +277,6 @@ def _turns(
     ]
 
 
-EXCLUDE: Final = "memory.add_recallexclusion"
-INCLUDE: Final = "memory.delete_recallexclusion"
 # Sentences of a long message that can be chosen one by one.
 MAX_SENTENCES: Final = 200
 
@@ -306,8 +304,12 @@ def exclusion_label(*, is_whole: bool) -> str:
     return gettext("words of it are excluded from recall")
 
 
-@tenant_site.page("messages/<uuid:message_id>/exclude/", permission=EXCLUDE)
-def exclude_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+@tenant_site.page(
+    "messages/<uuid:message_id>/exclude/",
+    permission="memory.add_recallexclusion",
+    title=_("Exclude from recall"),
+)
+def exclude_message(request: HttpRequest, message_id: UUID) -> Content:
     """Show a message with its exclusions, and exclude it or one of its sentences."""
     message = get_object_or_404(Message, pk=message_id)
     form = ExclusionForm(request.POST or None, message=message)
@@ -327,13 +329,10 @@ def exclude_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         if form.is_valid():
             return redirect("admin:exclude_message", message_id)
     log_row_access(request, Action.VIEW, message)
-    return tenant_site.render(
-        request,
-        "konstruct/exclude_message.html",
-        title=gettext("Exclude from recall"),
-        message=message,
-        form=form,
-        exclusions=[
+    return {
+        "message": message,
+        "form": form,
+        "exclusions": [
             (
                 exclusion,
                 message.content
@@ -342,11 +341,12 @@ def exclude_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             )
             for exclusion in RecallExclusion.objects.filter(message=message).order_by("created_at")
         ],
-    )
+    }
 
 
 @tenant_site.post_page(
-    "messages/<uuid:message_id>/include/<uuid:exclusion_id>/", permission=INCLUDE
+    "messages/<uuid:message_id>/include/<uuid:exclusion_id>/",
+    permission="memory.delete_recallexclusion",
 )
 def include_message(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpResponseBase:
     """Remove an exclusion."""

@@ -15,14 +15,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
+from unfold import widgets
 from unfold.decorators import display
-from unfold.widgets import (
-    UnfoldAdminPasswordWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-)
 
-from konstruct.admin.access import AuditedAdmin, author_of, log_access, log_row_access
+from konstruct.admin.access import (
+    AuditedAdmin,
+    author_of,
+    log_access,
+    log_row_access,
+    logged_change,
+)
 from konstruct.admin.pages import agent_names, link, mark_difference, show_outcome
 from konstruct.orchestrator import agents, language_models
 from konstruct.orchestrator.dry_runs import measure_language_model
@@ -31,9 +33,7 @@ from konstruct.orchestrator.models import Agent, AgentVersion, LanguageModel
 from konstruct.orchestrator.tool_catalog import TOOLS
 from konstruct.templatetags.texts import language_names
 from memory.recall.service import known_languages
-from tenants import transaction
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -55,7 +55,7 @@ class PhrasesField(SimpleArrayField):
             label=_label(column),
             delimiter="\n",
             required=False,
-            widget=UnfoldAdminTextareaWidget,
+            widget=widgets.UnfoldAdminTextareaWidget,
             help_text=format_lazy("{} {}", _help(column), _("One a line.")),
         )
 
@@ -85,7 +85,7 @@ class AgentForm(forms.ModelForm):
     hand_over_on = forms.CharField(
         label=_label("hand_over_on"),
         required=False,
-        widget=UnfoldAdminTextareaWidget,
+        widget=widgets.UnfoldAdminTextareaWidget,
         help_text=_(
             "Words or phrases in a message that hand the conversation to another agent, one per"
             " line with that agent's name: “invoice: billing”."
@@ -96,7 +96,7 @@ class AgentForm(forms.ModelForm):
         label=_("Note of the change"),
         required=False,
         max_length=2000,
-        widget=UnfoldAdminTextInputWidget,
+        widget=widgets.UnfoldAdminTextInputWidget,
         help_text=_("For the list of versions: the change and its reason."),
     )
 
@@ -140,6 +140,8 @@ class AgentAdmin(AuditedAdmin):
     """Agents, with their settings."""
 
     form = AgentForm
+    # Memories belong to an agent. An agent is made inactive instead.
+    refused = frozenset({"delete"})
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
@@ -198,10 +200,6 @@ class AgentAdmin(AuditedAdmin):
             tenant_id=required_tenant_id(), id=obj.pk, author=author, note=note, **values
         )
 
-    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        """Refuse: memories belong to an agent. An agent is made inactive instead."""
-        return False
-
     @display(description=_label("hands_to"))
     def other_agents(self, agent: Agent) -> str:
         """The names of the agents that it may hand a conversation to."""
@@ -235,8 +233,6 @@ class AgentAdmin(AuditedAdmin):
         )
 
 
-VIEW: Final = "orchestrator.view_agent"
-CHANGE: Final = "orchestrator.change_agent"
 PER_PAGE: Final = 20
 PROMPT_FIELDS: Final = frozenset({"system_prompt", "identity", "persona"})
 
@@ -275,8 +271,8 @@ def display_value(value: Any, names: Mapping[UUID, str]) -> str:
     return text
 
 
-@tenant_site.page("agents/<uuid:agent_id>/versions/", permission=VIEW)
-def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+@tenant_site.page("agents/<uuid:agent_id>/versions/", permission="orchestrator.view_agent")
+def agent_versions(request: HttpRequest, agent_id: UUID) -> dict[str, Any]:
     """List the versions of an agent, newest first, each with its difference to the previous one."""
     agent = get_object_or_404(Agent, pk=agent_id)
     log_access(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
@@ -286,12 +282,10 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         rows = rows.filter(number__lt=int(before))
     versions = list(rows[: PER_PAGE + 1])
     pairs = zip(versions, [*versions[1:], None], strict=False)  # an imported agent may have none
-    return tenant_site.render(
-        request,
-        "konstruct/agent_versions.html",
-        title=gettext("Versions of %(name)s") % {"name": agent.name},
-        agent=agent,
-        versions=[
+    return {
+        "title": gettext("Versions of %(name)s") % {"name": agent.name},
+        "agent": agent,
+        "versions": [
             {
                 "row": version,
                 "is_current": version.settings == agents.settings_of(agent),
@@ -299,23 +293,21 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
             }
             for version, older in list(pairs)[:PER_PAGE]
         ],
-        earlier=versions[PER_PAGE - 1].number if len(versions) > PER_PAGE else None,
-    )
+        "earlier": versions[PER_PAGE - 1].number if len(versions) > PER_PAGE else None,
+    }
 
 
 @tenant_site.post_page(
-    "agents/<uuid:agent_id>/versions/<int:number>/restore/", name="restore_agent", permission=CHANGE
+    "agents/<uuid:agent_id>/versions/<int:number>/restore/", permission="orchestrator.change_agent"
 )
-def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
+def restore_agent(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
     """Return to a version."""
     agent = get_object_or_404(Agent, pk=agent_id)
     get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, agents.MAX_INTEGER))
-    before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
+    text = gettext("%(name)s has the settings of version %(number)s.")
     success = text % {"name": agent.name, "number": number}
-    with show_outcome(request, success), transaction.atomic():
+    with show_outcome(request, success), logged_change(request, agent, restored=number):
         agents.restore_agent(agent, number, author=author_of(request))
-        after = row_state(agent)
-        log_row_access(request, Action.EDIT, agent, before=before, after=after, restored=number)
     return redirect("admin:agent_versions", agent.pk)
 
 
@@ -326,7 +318,7 @@ class LanguageModelForm(forms.ModelForm):
         label=_("Key"),
         required=False,
         max_length=2000,
-        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        widget=widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text=_("The key of the server. Blank: the stored key, or none."),
     )
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet
 from django.db.models.functions import Left
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
@@ -15,9 +15,9 @@ from unfold.paginator import InfinitePaginator
 
 from konstruct.admin import pages
 from konstruct.admin.access import PageList, log_row_access
-from konstruct.admin.memory.rows import VIEW_WINDOWS
-from konstruct.admin.memory.sources import exclusion_label, is_written_by_person, sources_of
-from konstruct.admin.operations.escalations import transfer_targets
+from konstruct.admin.escalations import transfer_targets
+from konstruct.admin.rows import VIEW_WINDOWS
+from konstruct.admin.sources import exclusion_label, is_written_by_person, sources_of
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people
@@ -41,6 +41,13 @@ HELD = {
     HeldFor.PERSON: _("held for a person"),
     HeldFor.CONSENT: _("held for consent"),
     HeldFor.PROGRAM: _("held for a program"),
+}
+
+# How a message came, that no channel brought.
+COPIED = {
+    IMPORT_CHANNEL: _("imported"),
+    HANDOVER_CHANNEL: _("copy from another agent's thread"),
+    STORED_CHANNEL: _("stored directly"),
 }
 
 
@@ -89,8 +96,8 @@ _MESSAGES = Message.objects.defer("content").annotate(
 )
 
 
-@tenant_site.page("conversations/<uuid:message_id>/", permission=READ)
-def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+@tenant_site.page("conversations/<uuid:message_id>/", permission=READ, title=_("Conversation"))
+def conversation(request: HttpRequest, message_id: UUID) -> dict[str, Any]:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
     log_row_access(request, Action.VIEW, anchor, "conversation")
@@ -126,35 +133,31 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     if request.user.has_perm("orchestrator.view_escalation"):
         escalation = Escalation.objects.open().filter(**thread).first()
     may_escalate = escalation is None and request.user.has_perm("orchestrator.add_escalation")
-    return tenant_site.render(
-        request,
-        "konstruct/conversation.html",
-        title=gettext("Conversation"),
-        anchor=anchor,
-        person=turns[-1].person_name,
-        channel=anchor.origin,
-        is_shared=anchor.channel in shared_channels(),
-        has_other_people=lists.has_other_people(anchor),
-        copies=[
+    return {
+        "anchor": anchor,
+        "person": turns[-1].person_name,
+        "channel": anchor.origin,
+        "is_shared": anchor.channel in shared_channels(),
+        "has_other_people": lists.has_other_people(anchor),
+        "copies": [
             (turn.pk, names[turn.agent_id]) for turn in lists.conversations_beside(anchor, names)
         ],
-        agent=names.get(anchor.agent_id, str(anchor.agent_id)),
-        turns=turns,
-        earlier=earlier,
-        later=later,
-        why=reply and sources_of(reply),
-        call=calls.get(chosen) if chosen else None,
-        chosen=chosen,
-        escalation=escalation,
-        answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
-        others=transfer_targets(agents, anchor.agent_id) if may_escalate else [],
-        query=pages.agent_user_query(anchor.agent_id, anchor.user_id),
-        is_fullwidth=1,
-    )
+        "agent": names.get(anchor.agent_id, str(anchor.agent_id)),
+        "turns": turns,
+        "earlier": earlier,
+        "later": later,
+        "why": reply and sources_of(reply),
+        "call": calls.get(chosen) if chosen else None,
+        "chosen": chosen,
+        "escalation": escalation,
+        "answers": escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
+        "others": transfer_targets(agents, anchor.agent_id) if may_escalate else [],
+        "is_fullwidth": 1,
+    }
 
 
-@tenant_site.page("conversations/<uuid:message_id>/thread/", permission=READ)
-def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+@tenant_site.page("conversations/<uuid:message_id>/thread/", permission=READ, title=_("Thread"))
+def thread(request: HttpRequest, message_id: UUID) -> dict[str, Any]:
     """Show a thread around a message, with the turns of all people and agents in it.
 
     Of a channel in which several people speak it also shows the recent turns, as prompts have them.
@@ -172,28 +175,23 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk
     first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
     earlier, later = lists.turns_beside(first, last, of_all=True)
-    return tenant_site.render(
-        request,
-        "konstruct/thread.html",
-        title=gettext("Thread"),
-        anchor=anchor,
-        channel=anchor.origin,
-        turns=turns,
-        recent=recent
+    return {
+        "anchor": anchor,
+        "channel": anchor.origin,
+        "turns": turns,
+        "recent": recent
         and [
             {
                 **turn,
                 "at": parse_datetime(turn.get("at", "")),
                 "person_name": people.get(turn["user_id"], ""),
-                "agent_name": names.get(UUID(turn["answered_by"]), "")
-                if turn["answered_by"]
-                else "",
+                "agent_name": names.get(pages.as_uuid(turn["answered_by"]), ""),
             }
             for turn in recent
         ],
-        earlier=earlier,
-        later=later,
-    )
+        "earlier": earlier,
+        "later": later,
+    }
 
 
 def _status(message: Any, pending: PendingReply | None) -> str:
@@ -203,12 +201,8 @@ def _status(message: Any, pending: PendingReply | None) -> str:
         if pending.error_code == CLOSED:
             return gettext("closed")
         return "failed" if pending.failed_at else "waiting"
-    if message.channel == IMPORT_CHANNEL:
-        return gettext("imported")
-    if message.channel == HANDOVER_CHANNEL:
-        return gettext("copy from another agent's thread")
-    if message.channel == STORED_CHANNEL:
-        return gettext("stored directly")
+    if message.channel in COPIED:
+        return str(COPIED[message.channel])
     if message.role == "user":
         return "answered" if message.reply_pk else gettext("not to be answered")
     return ""

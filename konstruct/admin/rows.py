@@ -1,6 +1,5 @@
 """The tables of memory, sessions of LangGraph graphs, and windows of recent turns."""
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.contrib import admin, messages
@@ -10,14 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin import pages
 from konstruct.admin.access import AgentRowsAdmin, log_access
-from konstruct.admin.operations.queue import JobAdmin
+from konstruct.admin.queue import JobAdmin
 from konstruct.orchestrator.models import Agent
 from memory import models
 from memory.browse.lists import displayed_names
@@ -177,33 +175,25 @@ MAX_MESSAGES: Final = 50
 MAX_BYTES: Final = 4_000_000
 
 
-@tenant_site.page("sessions/", permission=VIEW)
-def sessions(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("sessions/", permission=VIEW, title=_("Sessions"))
+def sessions(request: HttpRequest) -> dict[str, Any]:
     """List the sessions by their last use, newest first, or find the session of a thread."""
     thread_id = request.GET.get("thread", "").replace("\0", "")
-    checkpoint_id, _, last_id = request.GET.get("before", "").replace("\0", "").partition(" ")
-    if thread_id:
-        page = find_sessions(thread_id)
-    else:
-        position = Session(last_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
-        page = _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
-    log_access(request, Action.LIST, "sessions")
-    last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
-    return tenant_site.render(
-        request,
-        "konstruct/sessions.html",
-        title=gettext("Sessions"),
-        sessions=[
-            (session, urlencode({"thread": session.thread_id})) for session in page[:PER_PAGE]
-        ],
-        asked=thread_id,
-        is_first=not checkpoint_id,
-        older=last and urlencode({"before": f"{last.checkpoint_id} {last.thread_id}"}),
+    last = next(iter(find_sessions(request.GET.get("before", ""))), None)
+    page = (
+        find_sessions(thread_id) if thread_id else _store().list_sessions(PER_PAGE + 1, before=last)
     )
+    log_access(request, Action.LIST, "sessions")
+    return {
+        "sessions": page[:PER_PAGE],
+        "asked": thread_id,
+        "is_first": last is None,
+        "has_older": len(page) > PER_PAGE,
+    }
 
 
-@tenant_site.page("sessions/session/", permission=VIEW)
-def session(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("sessions/session/", permission=VIEW, title=_("Session"))
+def session(request: HttpRequest) -> dict[str, Any]:
     """One session with its newest messages, as far as they can be read without its graph."""
     found = _get_session(request)
     log_access(request, Action.VIEW, "session")
@@ -213,15 +203,11 @@ def session(request: HttpRequest) -> HttpResponseBase:
         turns = _store().get_session_messages(found.thread_id, MAX_MESSAGES, max_bytes=MAX_BYTES)
     except (UnreadableSession, CheckpointRefused) as error:
         problem = gettext("The messages cannot be shown: %(error)s.") % {"error": error}
-    return tenant_site.render(
-        request,
-        "konstruct/session.html",
-        title=gettext("Session"),
-        session=found,
-        query=urlencode({"thread": found.thread_id}),
-        turns=turns,
-        problem=problem,
-    )
+    return {
+        "session": found,
+        "turns": turns,
+        "problem": problem,
+    }
 
 
 @tenant_site.post_page("sessions/session/clear/", permission="audit.clear_session")
@@ -254,32 +240,21 @@ def _get_session(request: HttpRequest) -> Session:
     raise Http404("This tenant has no such session.")
 
 
-@tenant_site.page("windows/", permission=VIEW_WINDOWS)
-def windows(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("windows/", permission=VIEW_WINDOWS, title=_("Recent turns"))
+def windows(request: HttpRequest) -> dict[str, Any]:
     """List the windows in the cache, also those without a message in the transcript."""
     found, cursor = list_windows(pages.as_number(request.GET.get("cursor")) or 0)
     log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
     people = displayed_names(row.user_id for row in found)
     agents = {str(pk): name for pk, name in pages.agent_names().items()}
-    return tenant_site.render(
-        request,
-        "konstruct/windows.html",
-        title=gettext("Recent turns"),
-        rows=[
-            (
-                row,
-                agents.get(row.agent_id, ""),
-                people.get(row.user_id, ""),
-                urlencode({"agent": row.agent_id, "user": row.user_id}),
-            )
-            for row in found
-        ],
-        cursor=cursor,
-    )
+    return {
+        "rows": [(row, agents.get(row.agent_id, ""), people.get(row.user_id, "")) for row in found],
+        "cursor": cursor,
+    }
 
 
-@tenant_site.page("window/", permission=VIEW_WINDOWS)
-def window(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("window/", permission=VIEW_WINDOWS, title=_("Recent turns"))
+def window(request: HttpRequest) -> dict[str, Any]:
     """Show one window."""
     agent, user_id = _agent_and_user(request)
     log_access(request, Action.VIEW, "window", agent_id=agent.pk, user_id=user_id)
@@ -288,18 +263,14 @@ def window(request: HttpRequest) -> HttpResponseBase:
         "person_name": displayed_names([user_id]).get(user_id, ""),
         "agent_name": agent.name,
     }
-    return tenant_site.render(
-        request,
-        "konstruct/window.html",
-        title=gettext("Recent turns"),
-        agent=agent,
-        user_id=user_id,
-        query=pages.agent_user_query(agent.pk, user_id),
-        turns=[
+    return {
+        "agent": agent,
+        "user_id": user_id,
+        "turns": [
             {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
             for turn in get_recent_messages(required_tenant_id(), agent.pk, user_id)
         ],
-    )
+    }
 
 
 @tenant_site.post_page("window/clear/", name="clear_window", permission="memory.add_windowclear")
@@ -310,7 +281,7 @@ def clear_recent_turns(request: HttpRequest) -> HttpResponseBase:
         log_access(request, Action.CLEAR, "window", agent_id=agent.pk, user_id=user_id)
         clear_window(required_tenant_id(), agent.pk, user_id)
     messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
-    return redirect(f"{reverse('admin:window')}?{pages.agent_user_query(agent.pk, user_id)}")
+    return redirect(reverse("admin:window", query={"agent": agent.pk, "user": user_id}))
 
 
 def _agent_and_user(request: HttpRequest) -> tuple[Agent, str]:

@@ -1,14 +1,12 @@
-"""Search: over all data of a tenant, by a page and by Ctrl+K; and in the memory of an agent."""
+"""Search over all data of a tenant, by a page and by Ctrl+K."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any, Final
 
-from django import forms
 from django.contrib.admin import ModelAdmin
 from django.db.models import CharField, Model, QuerySet, Value
 from django.db.models.fields import UUIDField
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
@@ -16,33 +14,23 @@ from unfold.dataclasses import SearchResult
 
 from konstruct.admin import pages
 from konstruct.admin.access import log_access
-from konstruct.admin.memory.conversations import READ
-from konstruct.admin.memory.rows import find_sessions
-from konstruct.admin.memory.sources import left_out_context, memory_context
-from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
-from konstruct.orchestrator import runner
+from konstruct.admin.conversations import READ
+from konstruct.admin.people import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
+from konstruct.admin.rows import find_sessions
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.lists import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
-from memory.context.prompt import BELOW_MINIMUM
-from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import MemoryEntry, Message
-from memory.recall import Hit
-from tenants.admin.sites import tenant_site
+from memory.models import Message
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 SEARCH = "audit.search_everyone"
-VIEW_FACTS = "memory.view_memoryentry"
-VIEW_AGENTS = "orchestrator.view_agent"
 MAX_QUERY_CHARACTERS: Final = 1_000
-# A question to the memory of an agent, with its facts.
-MAX_QUESTION: Final = 8_192
-MAX_FACTS: Final = 10
 # Of people, agents, facts and conversations the best; of messages a page.
 MAX_RESULTS: Final = 8
 MAX_MESSAGES: Final = 30
@@ -57,13 +45,12 @@ class FilterForm(pages.PageForm):
     """The filters of a search."""
 
     agent = pages.AgentField(_("All agents"))
-    agent.widget.attrs |= {"class": "k-input"}
     user = pages.UserField(is_known=True, label=_("Person"))
-    user.widget.attrs |= {"class": "k-input", "placeholder": _("Id or name")}
+    user.widget.attrs["placeholder"] = _("Id or name")
 
 
-@tenant_site.page("search/", permission=SEARCH)
-def search_page(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("search/", permission=SEARCH, title=_("Search"))
+def search_page(request: HttpRequest) -> Content:
     """Find objects of the tenant; an id redirects to its object."""
     query = query_of(request, "q")
     form = FilterForm(request.GET)
@@ -85,22 +72,19 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     )
     if exact is not None:
         return redirect(exact.link)
-    return tenant_site.render(
-        request,
-        "konstruct/search.html",
-        title=gettext("Search"),
-        q=query,
-        form=form,
-        floor=SEARCH_FLOOR,
+    return {
+        "q": query,
+        "form": form,
+        "floor": SEARCH_FLOOR,
         **found,
-    )
+    }
 
 
 def _results(request: HttpRequest, query: str, message_filter: MessageFilter) -> dict[str, Any]:
     """Return the results of each kind that the person may see, and the users that they show."""
     vector = embed([query], is_query=True)[0]
     facts = []
-    if request.user.has_perm(VIEW_FACTS):
+    if request.user.has_perm("memory.view_memoryentry"):
         facts = LongTermMemory().search(
             required_tenant_id(),
             query,
@@ -172,7 +156,7 @@ def named_links(request: HttpRequest, query: str) -> Iterator[tuple[SearchResult
             link = reverse("admin:person", query={"user": person.user_id})
             title = f"{person.name} ({person.user_id})" if person.name else person.user_id
             yield SearchResult(title[:120], gettext("Person"), link, "person"), person.user_id
-    if request.user.has_perm(VIEW_AGENTS):
+    if request.user.has_perm("orchestrator.view_agent"):
         for agent in Agent.objects.filter(name__icontains=query).order_by("name")[:MAX_RESULTS]:
             link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
             yield SearchResult(agent.name, gettext("Agent"), link, "smart_toy"), ""
@@ -201,73 +185,3 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
     return [*results, *(result for result, _ in named)]
-
-
-class RecallForm(pages.PageForm):
-    """A question to the memory that an agent has of a person."""
-
-    agent = forms.ModelChoiceField(Agent.objects.all(), label=_("Agent"), empty_label=None)
-    user = pages.UserField(is_known=True, label=_("Person"))
-    user.required = True
-    q = forms.CharField(label=_("Question"), max_length=MAX_QUESTION)
-
-
-@tenant_site.page("memories/", permission="audit.recall_memories")
-def memories(request: HttpRequest) -> HttpResponseBase:
-    """Recall for a question what an agent would recall for its reply, with the reasons."""
-    form = RecallForm(request.GET if "q" in request.GET else None)
-    context: dict[str, Any] = {}
-    if form.is_valid():
-        agent, user_id, query = (form.cleaned_data[name] for name in ("agent", "user", "q"))
-        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
-        with_facts = request.user.has_perm(VIEW_FACTS)
-        context = _recall(agent, user_id, query, with_facts=with_facts)
-    return tenant_site.render(
-        request, "konstruct/memories.html", title=gettext("Memories"), form=form, **context
-    )
-
-
-def _recall(agent: Agent, user_id: str, query: str, *, with_facts: bool) -> dict[str, Any]:
-    """Return what the agent recalls, by its reranker if it has one, with what is left out."""
-    searched = search_memory(
-        required_tenant_id(),
-        user_id,
-        query,
-        agent_id=agent.pk,
-        policy=agent.recall_policy,
-        facts=MAX_FACTS if with_facts else 0,
-        gate=agent.recall_policy.gate,
-        shared=True,
-    )
-    recalled = searched.messages
-    found = [*(searched.facts or ()), *(recalled.hits if recalled else ())]
-    texts = [memory.content for memory in found]
-    reranking = runner.rank(agent, query, texts, {"agent_id": agent.pk})
-    kept, ranks = found, {}
-    if reranking is not None:
-        kept = reranking.kept(found)
-        ranks = {
-            str(memory.message_id if isinstance(memory, Hit) else memory.pk): (place, score)
-            for place, (memory, score) in enumerate(reranking.ranked(found), start=1)
-        }
-    refused = [memory for memory in found if memory not in kept]
-    hits = [memory_context(asdict(hit), asdict(hit)) for hit in kept if isinstance(hit, Hit)]
-    cut = [
-        *(asdict(hit) | {"reason": BELOW_MINIMUM} for hit in refused if isinstance(hit, Hit)),
-        *map(asdict, recalled.cut if recalled else ()),
-    ]
-    left_out = left_out_context(cut)
-    for memory in (*hits, *left_out):
-        memory |= {"user_id": user_id, "agent_name": agent.name}
-        memory["reranked"] = ranks.get(memory["message_id"])
-    return {
-        "is_searched": True,
-        "hits": hits,
-        "cut": left_out,
-        "facts": [
-            (fact, ranks.get(str(fact.pk)), fact in refused)
-            for fact in (*kept, *refused)
-            if isinstance(fact, MemoryEntry)
-        ],
-        "reranker": reranking,
-    }

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +16,8 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from konstruct.admin import pages
+from konstruct.admin import fact_review, pages
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
-from konstruct.admin.memory import fact_review
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
 from memory.context.recall_traces import with_queries
@@ -54,6 +53,7 @@ class FactForm(forms.ModelForm):
             *("content", "value", "metadata", "agent_id", "user_id"),
             *("valid_from", "valid_to", "expires_at"),
         )
+        widgets = {"value": UnfoldAdminTextInputWidget}
         labels = {
             "valid_from": _("Valid from"),
             "valid_to": _("Valid until"),
@@ -193,12 +193,12 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return (
             *(("content", "value") if obj.slot else ("content",)),
             *(("reason",) if self.has_change_permission(request, obj) else ()),
-            *("metadata", "agent", "user_id", "valid_from", "valid_to"),
+            *("metadata", "agent", pages.person, "valid_from", "valid_to"),
             *("expires_at", "created_at", "updated_at", "embedding_model", "memory_id"),
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
-        return (*self.readonly_fields, "user_id") if obj else self.readonly_fields
+        return (*self.readonly_fields, pages.person) if obj else self.readonly_fields
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """An old version cannot be changed."""
@@ -230,12 +230,11 @@ class MemoryEntryAdmin(AgentNameAdmin):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show all versions, each with its changes."""
-        fact = self.get_object(request, object_id)
+        fact: Any = self.get_object(request, object_id)
         if fact is None or not self.has_view_permission(request, fact):
-            response: HttpResponse = super().history_view(request, object_id, extra_context)
-            return response
+            raise PermissionDenied
         log_row_access(request, Action.VIEW, fact)
-        identity = fact.version_of or fact.pk  # type: ignore[attr-defined]  # a MemoryEntry
+        identity = fact.version_of or fact.pk
         current = MemoryEntry.objects.entries().defer("embedding").filter(pk=identity).first()
         return tenant_site.render(
             request,
@@ -266,10 +265,7 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the context of a fact's page."""
     evidence = fact_review.evidence_of(fact)
     return {
-        "decisions": [
-            (decision, fact_review.DECISIONS[decision][0])
-            for decision in fact_review.decisions_for(fact)
-        ],
+        "decisions": fact_review.decisions_for(fact),
         "reason": fact_review.ReasonForm(auto_id="decide_%s")["reason"],
         "evidence": [item for item in evidence if item.memory_id == fact.pk],
         "former_evidence": [item for item in evidence if item.memory_id != fact.pk],
@@ -282,24 +278,17 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
 def _versions(identity: UUID) -> list[dict[str, Any]]:
     """Return all versions, newest first, each with its changes to the previous one."""
     versions = LongTermMemory().history(identity, required_tenant_id())
-    rows = []
-    for version, before in zip(versions, [*versions[1:], None], strict=True):
-        old = before.content if before else ""
-        rows.append(
-            {
-                "version": version,
-                "is_current": version.version_of is None,
-                "content": pages.mark_difference(old, version.content)
-                if before
-                else version.content,
-                "metadata": pages.mark_difference(
-                    _metadata_text(before.metadata) if before else "",
-                    _metadata_text(version.metadata),
-                ),
-            }
-        )
-    return rows
+    pairs = zip(versions, [*versions[1:], *versions[-1:]], strict=True)
+    return [
+        {
+            "version": version,
+            "content": pages.mark_difference(before.content, version.content),
+            "metadata": pages.mark_difference(_metadata_text(before), _metadata_text(version)),
+        }
+        for version, before in pairs
+    ]
 
 
-def _metadata_text(metadata: Any) -> str:
-    return json.dumps(metadata, indent=1, sort_keys=True, ensure_ascii=False) if metadata else ""
+def _metadata_text(fact: MemoryEntry) -> str:
+    text = json.dumps(fact.metadata, indent=1, sort_keys=True, ensure_ascii=False)
+    return text if fact.metadata else ""

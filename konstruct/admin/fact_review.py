@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
@@ -31,8 +30,7 @@ from memory.models import AuthorKind, FactEvent, FactEvidence, FactState, Memory
 from memory.text.lexical import lexemes
 from memory.text.sentences import sentence_spans
 from tenants import transaction
-from tenants.admin.sites import tenant_site
-from tenants.audit.changes import row_state
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -101,11 +99,10 @@ class EditForm(ReasonForm):
         return cleaned
 
 
-@tenant_site.page("facts/review/", permission=REVIEW)
-def fact_review(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("facts/review/", permission=REVIEW, title=_("Facts to review"))
+def fact_review(request: HttpRequest) -> Content:
     """Show the oldest proposed fact, and take the decision about it."""
     user_id = as_user_id(request.GET.get("user"))
-    filters = {"user": user_id} if user_id else {}
     queue: Any = MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
     if user_id:
         queue = queue.filter(user_id=user_id)
@@ -113,7 +110,8 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         refused = _handle_decision(request, as_uuid(request.POST.get("fact")))
         if refused is None:
-            return redirect(reverse("admin:fact_review", query=filters))
+            query = {"user": user_id} if user_id else None
+            return redirect(reverse("admin:fact_review", query=query))
     skipped = as_uuid(request.GET.get("after"))
     after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
@@ -123,17 +121,13 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
     else:
         access.log_row_access(request, Action.VIEW, fact)
     count = queue.order_by()[: MAX_COUNT + 1].count()
-    return tenant_site.render(
-        request,
-        "konstruct/fact_review.html",
-        title=gettext("Facts to review"),
-        fact=fact,
-        count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
-        query=urlencode(filters),
-        agent=fact and pages.agent_names().get(fact.agent_id, gettext("all agents")),
-        is_fullwidth=1,
+    return {
+        "fact": fact,
+        "count": f"{MAX_COUNT}+" if count > MAX_COUNT else count,
+        "agent": fact and pages.agent_names().get(fact.agent_id, gettext("all agents")),
+        "is_fullwidth": 1,
         **({} if fact is None else _fact_context(fact, refused)),
-    )
+    }
 
 
 def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]:
@@ -199,19 +193,15 @@ def _edit(request: HttpRequest, fact: MemoryEntry) -> EditForm | None:
     return None
 
 
-def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
+def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> None:
     """Confirm, reject, retract, restore or end a fact as the person of the request, and log it."""
-    before = row_state(fact)
-    if decision == "end":
-        now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
-    else:
-        services = {"confirm": confirm, "reject": reject, "retract": retract, "restore": restore}
-        now = services[decision](fact.pk, author=access.author_of(request), reason=reason)
-    access.log_row_access(
-        request, Action.DECIDE, now, before=before, after=row_state(now), decision=decision
-    )
-    messages.success(request, f"{DECISIONS[decision][1]}: {now.content[:80]}")
-    return now
+    services = {"confirm": confirm, "reject": reject, "retract": retract, "restore": restore}
+    with access.logged_change(request, fact, Action.DECIDE, decision=decision):
+        if decision == "end":
+            update_fact(request, fact, valid_to=timezone.now(), reason=reason)
+        else:
+            services[decision](fact.pk, author=access.author_of(request), reason=reason)
+    messages.success(request, f"{DECISIONS[decision][1]}: {fact.content[:80]}")
 
 
 # The label and the message of success of each decision.
@@ -224,15 +214,16 @@ DECISIONS: Final = {
 }
 
 
-def decisions_for(fact: MemoryEntry) -> list[str]:
-    """Return the decisions that fit the state of a fact."""
-    return {
+def decisions_for(fact: MemoryEntry) -> dict[str, Any]:
+    """Return the decisions that fit the state of a fact, with their labels."""
+    fitting = {
         FactState.PROPOSED: ["confirm", "reject"],
         FactState.ACTIVE: ["end", "retract"],
         FactState.SUPERSEDED: ["restore", "retract"],
         FactState.RETRACTED: ["restore"],
         FactState.REJECTED: ["restore"],
     }[FactState(fact.state)]
+    return {decision: DECISIONS[decision][0] for decision in fitting}
 
 
 @tenant_site.post_page("facts/<uuid:memory_id>/decide/", permission=REVIEW)
@@ -301,11 +292,19 @@ def _evidence(**where: Any) -> QuerySet[Any]:
     return rows.annotate(agent_name=Subquery(agents.values("name")[:1]))
 
 
+FACT: Final = pages.link_column(
+    "memory_id", _("Memory"), _("Open fact"), "memory_memoryentry_change"
+)
+MESSAGE: Final = pages.link_column(
+    "message_id", _("Message"), _("Open conversation"), "conversation"
+)
+
+
 @admin.register(FactEvidence, site=tenant_site)
 class FactEvidenceAdmin(access.AuditedReadOnlyAdmin):
     """The words of messages that facts rest on."""
 
-    list_display = ("created_at", "quote", "memory_id", "message_id")
+    list_display = ("created_at", "quote", FACT, MESSAGE)
     sortable_by = ()
     ordering = ("-created_at", "id")
 
@@ -314,7 +313,7 @@ class FactEvidenceAdmin(access.AuditedReadOnlyAdmin):
 class FactEventAdmin(access.AuditedReadOnlyAdmin):
     """Changes of facts, with their authors."""
 
-    list_display = ("created_at", "action", "author_kind", "author_name", "why", "memory_id")
+    list_display = ("created_at", "action", "author_kind", "author_name", "why", FACT)
     fields = (*list_display[:5], "memory", "other_id", "author_id", "number", "id")
     list_filter = ("action", "author_kind")
     sortable_by = ()
@@ -327,7 +326,6 @@ class FactEventAdmin(access.AuditedReadOnlyAdmin):
 
 
 RUN: Final = "admin:orchestrator_extractionrun_change"
-ROLL_BACK: Final = "orchestrator.change_extractionrun"
 
 
 @admin.register(ExtractionRun, site=tenant_site)
@@ -349,33 +347,30 @@ class ExtractionRunAdmin(access.RowPageAdmin):
         return {"run": row, "requester": requester, "is_fullwidth": 1}
 
 
-@tenant_site.page("extraction-runs/<uuid:run_id>/roll-back/", permission=ROLL_BACK)
-def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+@tenant_site.page(
+    "extraction-runs/<uuid:run_id>/roll-back/",
+    permission="orchestrator.change_extractionrun",
+    title=_("Roll back an extraction run"),
+)
+def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> Content:
     """Undo a run, after a page that lists the facts that would change."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":
         with show_outcome(request):
             found = runs.preview_roll_back(run_id, author=access.author_of(request))
             access.log_row_access(request, Action.VIEW, run)
-            return tenant_site.render(
-                request,
-                "konstruct/roll_back_run.html",
-                title=gettext("Roll back an extraction run"),
-                run=run,
-                groups=[
+            return {
+                "run": run,
+                "groups": [
                     (gettext("Removed"), found["removed"]),
                     (gettext("Restored"), found["restored"]),
                     (gettext("Kept"), found["kept"]),
                 ],
-            )
+            }
         return redirect(RUN, run_id)
-    with show_outcome(request), transaction.atomic():
-        counts = runs.roll_back(run_id, author=access.author_of(request))
-        now = runs.get_run(run_id)
-        before, after = row_state(run), row_state(now)
-        access.log_row_access(
-            request, Action.DECIDE, now, before=before, after=after, decision="roll_back"
-        )
+    with show_outcome(request):
+        with access.logged_change(request, run, Action.DECIDE, decision="roll_back"):
+            counts = runs.roll_back(run_id, author=access.author_of(request))
         text = gettext(
             "Rolled back. Facts: %(removed)s removed, %(restored)s restored, %(kept)s kept."
         )

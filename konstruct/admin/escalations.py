@@ -14,7 +14,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin import pages
-from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
+from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access, logged_change
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.lists import turns_around
@@ -37,8 +37,8 @@ class EscalationAdmin(AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
 
     list_display = (
-        "opened_at", "state", "assigned_to", "agent", "answered_by", "user_id", "channel", "reason",
-        "opened_by", "resolved_by", "thread_link",
+        "opened_at", "state", "thread_link", "assigned_to", "agent", "answered_by", "user_id",
+        "channel", "reason", "opened_by", "resolved_by",
     )  # fmt: skip
     list_filter = (
         ("resolved_at", admin.EmptyFieldListFilter),
@@ -140,17 +140,16 @@ def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpRespons
     row, form = get_object_or_404(Escalation, pk=escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
         return _render_page(request, row, AnswerForm(), form)
-    before, outcome = row_state(row), form.cleaned_data["outcome"]
+    outcome = form.cleaned_data["outcome"]
+    logged = logged_change(request, row, Action.RESOLVE, outcome=outcome)
     success = gettext("Resolved: the agent answers in this thread again.")
-    with pages.show_outcome(request, success), transaction.atomic():
-        resolved = escalations.resolve(
+    with pages.show_outcome(request, success), logged:
+        escalations.resolve(
             row.pk,
             by=request.user.get_username(),
             let_agent_answer=outcome == "agent",
             note=form.cleaned_data["note"],
         )
-        after = row_state(resolved)
-        log_row_access(request, Action.RESOLVE, row, outcome=outcome, before=before, after=after)
     return redirect("admin:escalation", row.pk)
 
 
@@ -158,11 +157,9 @@ def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpRespons
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and show it again."""
     row, to = get_object_or_404(Escalation, pk=escalation_id), request.POST.get("to", "")
-    before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
-    with pages.show_outcome(request, success), transaction.atomic():
-        assigned = escalations.assign(row.pk, to=to)
-        log_row_access(request, Action.EDIT, row, before=before, after=row_state(assigned))
+    with pages.show_outcome(request, success), logged_change(request, row):
+        escalations.assign(row.pk, to=to)
     return redirect("admin:escalation", row.pk)
 
 
@@ -259,6 +256,5 @@ def _render_page(
         may_answer=may_resolve and row.to_agent_id is None,
         may_resolve=may_resolve,
         colleagues=colleagues[:MAX_COLLEAGUES] if is_open else [],
-        query=pages.agent_user_query(None, row.user_id),
         is_fullwidth=1,
     )

@@ -1,4 +1,4 @@
-"""Erasures of messages and conversations, the receipts, and the rules of retention."""
+"""Erasures of people, messages and conversations, the receipts, and the rules of retention."""
 
 import json
 from collections.abc import Iterable
@@ -7,30 +7,35 @@ from uuid import UUID
 
 from django import forms
 from django.apps import apps
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from konstruct.admin.access import AgentNameAdmin, RowPageAdmin, actor_of, log_row_access
-from konstruct.admin.pages import AgentField, PageForm, show_outcome
+from konstruct.admin.pages import AgentField, PageForm, as_user_id, show_outcome
+from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator import retention_rules
-from konstruct.orchestrator.identities.erasure_requests import (
-    receipt_document,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.retention_rules import MAX_DAYS
+from memory.arguments import as_code_points
+from memory.browse.lists import similar_user_ids
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.recorded_admin import BADGES
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
 
 ERASE = "audit.add_erasurerequest"
+RECEIPT = "audit.view_erasurerequest"
+# Replies to others that can be chosen one by one.
+MAX_REPLIES = 200
 REQUESTED = _("The erasure is requested. An operator's process carries it out.")
 
 
@@ -59,8 +64,8 @@ class ErasureForm(PageForm):
             del self.fields["replies"]
 
 
-@tenant_site.page("messages/<uuid:message_id>/erase/", permission=ERASE)
-def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+@tenant_site.page("messages/<uuid:message_id>/erase/", permission=ERASE, title=_("Erase a message"))
+def erase_message(request: HttpRequest, message_id: UUID) -> Content:
     """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
     is_whole = request.POST.get("what") == "conversation"
@@ -72,7 +77,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             show_outcome(request, str(REQUESTED), form=form, field="reason"),
             transaction.atomic(),
         ):
-            erasure = request_message_erasure(
+            erasure = erasure_requests.request_message_erasure(
                 agent_id=message.agent_id,
                 user_id=message.user_id,
                 thread_id=message.thread_id,
@@ -91,14 +96,72 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             )
             return redirect("admin:audit_messageerasure_change", erasure.pk)
     log_row_access(request, Action.VIEW, message)
-    return tenant_site.render(
-        request,
-        "konstruct/erase_message.html",
-        title=gettext("Erase a message"),
-        message=message,
-        form=form,
-        is_whole=is_whole,
+    return {"message": message, "form": form, "is_whole": is_whole}
+
+
+class PersonErasureForm(ErasureForm):
+    """The reason, the replies to others, and the id of the person as a confirmation."""
+
+    all_replies = forms.BooleanField(label=_("Erase all of these replies"), required=False)
+    typed = forms.CharField(
+        label=_("The user’s id, to confirm"),
+        strip=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+    def __init__(self, *args: Any, user_id: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user_id = user_id
+        if "replies" not in self.fields:
+            del self.fields["all_replies"]
+
+    def clean_typed(self) -> str:
+        """Refuse another id."""
+        typed: str = self.cleaned_data["typed"]
+        if typed != self._user_id:
+            raise ValidationError(gettext("This is not the id of the user."))
+        return typed
+
+
+@tenant_site.page("people/person/erase/", permission=ERASE, title=_("Request erasure"))
+def erase_person(request: HttpRequest) -> Content:
+    """Request the erasure of a user, after the id was typed as a confirmation."""
+    user_id = as_user_id(request.GET.get("user"))
+    if not user_id or not channel_identities.is_known([user_id]):
+        messages.warning(
+            request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
+        )
+        return redirect("admin:people")
+    affected = erasure_requests.replies_to_others(channel_identities.linked_ids(user_id)).order_by(
+        "-created_at"
+    )
+    if not request.user.has_perm("memory.view_message"):
+        affected = affected.none()
+    form = PersonErasureForm(
+        request.POST if request.method == "POST" else None,
+        user_id=user_id,
+        replies=affected[:MAX_REPLIES],
+    )
+    if request.method == "POST" and form.is_valid():
+        with show_outcome(request, str(REQUESTED), form=form, field="reason"):
+            erasure = erasure_requests.request_erasure(
+                user_id,
+                by=actor_of(request),
+                reason=form.cleaned_data["reason"],
+                request_id=current_request_id(),
+                all_replies=form.cleaned_data.get("all_replies", False),
+                reply_ids=form.cleaned_data.get("replies", ()),
+            )
+            if request.user.has_perm(RECEIPT):
+                return redirect("admin:audit_erasurerequest_change", erasure.pk)
+            return redirect(reverse("admin:person", query={"user": user_id}))
+    return {
+        "user_id": user_id,
+        "linked": channel_identities.linked_ids(user_id)[1:],
+        "spelled": as_code_points(user_id) and f" ({as_code_points(user_id)})",
+        "alike": [(other, as_code_points(other)) for other in similar_user_ids(user_id)],
+        "form": form,
+    }
 
 
 # What stays for a while, in the words of the receipt's storage.
@@ -173,14 +236,14 @@ class MessageErasureAdmin(ErasureAdmin):
     search_fields = ("=user_id", "=thread_id")
 
 
-@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", permission="audit.view_erasurerequest")
+@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", permission=RECEIPT)
 def receipt_json(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Send the receipt as a file with its digest."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
     if erasure.done_at is None:
         raise Http404("The erasure is not done: it has no receipt yet.")
     log_row_access(request, Action.EXPORT, erasure)
-    document = receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
+    document = erasure_requests.receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
     headers = {"Content-Disposition": f'attachment; filename="receipt-{erasure_id}.json"'}
     return JsonResponse(document, json_dumps_params={"indent": 2}, headers=headers)
 

@@ -1,15 +1,30 @@
-"""The sidebars of both sites, what waits for a person, and Records: all tables of a tenant."""
+"""The sidebars of both sites, Records, and Today: what waits, and five charts of the activity."""
 
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
+from konstruct.orchestrator import activity
 from konstruct.orchestrator.replies import CLOSED
+from konstruct.templatetags.texts import language_names
+from memory.models import Message
+from tenants import transaction
 from tenants.admin.exports import list_title, list_url
-from tenants.admin.sites import tenant_site
+from tenants.admin.lifecycle import attention_context
+from tenants.admin.recorded_admin import format_number
+from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action
 from tenants.context import fetch_row, required_tenant_id
 
@@ -128,14 +143,6 @@ RECORDS: Final = (
         },
     ),
 )
-PAGE_TITLES: Final = {
-    "sessions": _("Sessions"),
-    "windows": _("Recent turns"),
-    "memories": _("Memories"),
-    "import_history": _("Import history"),
-    "activity": _("Activity by day"),
-    "fact_review": _("Facts to review"),
-}
 # A number counts no further.
 MAX_COUNT: Final = 99
 _FAILED: Final = (
@@ -171,7 +178,7 @@ def permission_of(entry: str) -> str:
 
 def title_of(entry: str) -> str:
     """Return the name of a list or of a page for people."""
-    return str(PAGE_TITLES.get(entry) or list_title(entry))
+    return str(tenant_site.titles.get(entry) or list_title(entry))
 
 
 def waiting_counts(request: HttpRequest) -> dict[str, int]:
@@ -242,8 +249,8 @@ def may_open(request: HttpRequest, target: str) -> bool:
     return not permission or request.user.has_perm(permission)
 
 
-@tenant_site.page("records/", permission="")
-def records(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("records/", permission="", title=_("Records"))
+def records(request: HttpRequest) -> dict[str, Any]:
     """Show the tables of the tenant that the person may open, with the numbers that wait."""
     if not may_open(request, "records"):
         raise PermissionDenied
@@ -260,6 +267,177 @@ def records(request: HttpRequest) -> HttpResponseBase:
         for group, entries in RECORDS
     ]
     log_access(request, Action.VIEW, "records")
-    return tenant_site.render(
-        request, "konstruct/records.html", title=gettext("Records"), groups=groups
-    )
+    return {"groups": groups}
+
+
+READ: Final = "memory.view_message"
+RANGES: Final = (7, 30, 90, 365)
+DEFAULT_DAYS: Final = 30
+# A day between days without a value is a point.
+LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
+
+ReadValue = Callable[[activity.Day], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: its series are stacked bars, or lines. Each has a name, a value and a colour."""
+
+    title: Any
+    series: tuple[tuple[Any, ReadValue, str], ...]
+    kind: str = "bar"
+    unit: str = ""
+
+
+def _percentile_seconds(fraction: float) -> ReadValue:
+    def read(day: activity.Day) -> float | None:
+        seconds = day.percentile(fraction)
+        return None if seconds is None else round(seconds, 2)
+
+    return read
+
+
+CHARTS: Final = (
+    Chart(_("Messages"), ((_("Messages"), attrgetter("messages"), "primary-600"),)),
+    Chart(
+        _("Replies by source"),
+        (
+            (_("From facts"), attrgetter("from_facts"), "green-600"),
+            (_("From recalled messages"), attrgetter("from_memories"), "primary-600"),
+            (_("From recent turns alone"), attrgetter("from_turns"), "blue-400"),
+            (_("From nothing"), attrgetter("from_nothing"), "orange-400"),
+        ),
+    ),
+    Chart(_("Escalations"), ((_("Escalations"), attrgetter("escalations"), "orange-600"),)),
+    Chart(
+        _("Reply time"),
+        (
+            ("p50", _percentile_seconds(0.5), "primary-600"),
+            ("p95", _percentile_seconds(0.95), "orange-600"),
+        ),
+        kind="line",
+        unit="s",
+    ),
+    Chart(
+        _("Tokens"),
+        (
+            (_("Sent for replies"), attrgetter("prompt_tokens"), "primary-600"),
+            (_("Received for replies"), attrgetter("completion_tokens"), "blue-400"),
+            (_("Extraction of facts"), attrgetter("extraction_tokens"), "green-600"),
+        ),
+    ),
+)
+
+
+def chosen_days(request: HttpRequest) -> int:
+    """Return the number of days of the address; an invalid one is ignored."""
+    text = request.GET.get("days", "")
+    return int(text) if text in {*map(str, RANGES)} else DEFAULT_DAYS
+
+
+def _range(days: int) -> dict[str, Any]:
+    """Return the first and the last of the days, in UTC."""
+    today = datetime.now(UTC).date()
+    return {"first": today - timedelta(days=days - 1), "last": today}
+
+
+def _chart_context(chart: Chart, period: activity.Activity) -> dict[str, Any]:
+    datasets = [
+        {
+            "label": str(name),
+            "data": [value(day) for day in period.days.values()],
+            "backgroundColor": f"var(--color-{colour})",
+            "borderColor": f"var(--color-{colour})",
+            "maxBarThickness": 20,
+            "maxTicksXLimit": 8,
+            "displayYAxis": True,
+            **({"suffixYAxis": chart.unit} if chart.unit else {}),
+            **({"stack": "day"} if chart.kind == "bar" else LINE_OPTIONS),
+        }
+        for name, value, colour in chart.series
+    ]
+    labels = [date_format(day, "MONTH_DAY_FORMAT") for day in period.days]
+    return {
+        "title": chart.title,
+        "kind": chart.kind,
+        "data": json.dumps({"labels": labels, "datasets": datasets}),
+        "series": [
+            {
+                "name": name,
+                "colour": colour,
+                "total": _format_number(value(period.total), chart.unit),
+            }
+            for name, value, colour in chart.series
+        ],
+    }
+
+
+def _format_number(value: float | int | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
+
+
+@tenant_site.page("activity/", name="activity", permission=READ, title=_("Activity by day"))
+def activity_by_day(request: HttpRequest) -> Content:
+    """Show the numbers of the charts as a table.
+
+    A POST counts the days of the table again, such as after an import or an erasure.
+    """
+    days = chosen_days(request)
+    if request.method == "POST":
+        with transaction.atomic():
+            log_access(request, Action.EDIT, "dashboard", days=days)
+            activity.recount(**_range(days))
+        return redirect(reverse("admin:activity", query={"days": days}))
+    log_access(request, Action.VIEW, "dashboard", days=days)
+    columns = [(*series, chart.unit) for chart in CHARTS for series in chart.series]
+    rows = [
+        (day, [_format_number(value(numbers), unit) for _, value, _, unit in columns])
+        for day, numbers in reversed(list(activity.activity(**_range(days)).days.items()))
+    ]
+    return {
+        "columns": [name for name, *_ in columns],
+        "rows": rows,
+        "days": days,
+        "is_fullwidth": 1,
+    }
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Add Today to the index page of a tenant's site, or what needs the attention of operators.
+
+    It is Unfold's callback.
+
+    Returns:
+        The context. The charts are left out without a message, and for a user who may not read
+        messages.
+    """
+    if getattr(request, "tenant", None) is None:
+        return {**context, "attention": attention_context(request)}
+    log_access(request, Action.VIEW, "dashboard")
+    counts = waiting_counts(request)
+    today = {
+        **context,
+        "title": gettext("Today"),
+        "sees_work": bool(counts),
+        "waiting": waiting_lists(request),
+    }
+    if not request.user.has_perm(READ):
+        return today
+    if not Message.objects.exists():
+        return today
+    days = chosen_days(request)
+    period = activity.activity(**_range(days))
+    cost = period.total.cost
+    unknown_share, unknown = activity.share_of_unknown_languages()
+    return {
+        **today,
+        "charts": [_chart_context(chart, period) for chart in CHARTS],
+        "days": days,
+        "ranges": RANGES,
+        "cost": format_number(cost, 2) if cost else None,
+        "is_complete": period.is_complete,
+        "unknown_percent": math.ceil(100 * unknown_share),
+        "unknown_languages": language_names(unknown),
+    }

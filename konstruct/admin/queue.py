@@ -62,8 +62,8 @@ class JobStateFilter(ChoiceFilter):
         return rows.filter(_CONDITIONS[value])
 
 
-class JobListAdmin(access.AuditedAdmin):
-    """Rows with the state of their job. Jobs that were given up can be retried."""
+class JobAdmin(access.AuditedReadOnlyAdmin):
+    """Read-only rows about a message, with the state of their job. Failed ones can be retried."""
 
     kind: ClassVar[JobKind]
     job_key: ClassVar[Any] = OuterRef("message_id")
@@ -71,6 +71,7 @@ class JobListAdmin(access.AuditedAdmin):
     states: ClassVar[tuple[str, ...]] = ("queued", "failed")
     """Of rows without a job the last one."""
     list_filter: Any = (JobStateFilter,)
+    list_select_related: Any = ("message",)
     actions: Any = ("retry",)
     attempts = staticmethod(column("attempts", _("attempts"), ordering="attempts"))
     last_error = staticmethod(column("last_error", _("last error"), empty_value=""))
@@ -117,12 +118,6 @@ class JobListAdmin(access.AuditedAdmin):
     def retry_job(self, row: Any) -> bool:
         """Enqueue the row's job if it was given up."""
         return self.kind.retry(row.pk)
-
-
-class JobAdmin(JobListAdmin, access.AuditedReadOnlyAdmin):
-    """Read-only rows about a message, with the state of their job."""
-
-    list_select_related: Any = ("message",)
 
 
 @admin.register(models.PendingReply, site=tenant_site)
@@ -263,16 +258,11 @@ def _quotas(tenant: Tenant) -> list[dict[str, Any]]:
     return rows
 
 
-@operator_site.page("processes/", permission="tenants.view_tenant")
-def processes(request: HttpRequest) -> HttpResponseBase:
+@operator_site.page("processes/", permission="tenants.view_tenant", title=_("Processes"))
+def processes(request: HttpRequest) -> dict[str, Any]:
     """List the services and worker processes with their states, as `/health/ready` does."""
     record_person_action(request, "list", "processes")
-    return operator_site.render(
-        request,
-        "konstruct/processes.html",
-        title=gettext("Processes"),
-        checks=readiness().items(),
-    )
+    return {"checks": readiness().items()}
 
 
 @admin.register(models.ToolCall, site=tenant_site)

@@ -1,1 +1,0 @@
-"""Pages of agents' memory: conversations, facts, windows and recalls."""

@@ -1,1 +1,0 @@
-"""Pages of work in progress: replies, deliveries, extractions, tool calls, escalations."""

@@ -1,1 +1,0 @@
-"""Pages of rights and records: team, API keys, the access log."""
