@@ -150,7 +150,7 @@ def newest_name() -> Subquery:
     return Subquery(names.order_by("-first_seen", "name").values("name")[:1])
 
 
-class AuditedAdmin(base.ListToolsAdmin):
+class AuditedAdmin(base.RecordedAdmin):
     """The pages of a model. The access log keeps every request."""
 
     log_list = "audit_accessevent"

@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from konstruct.admin import access
 from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, show_outcome, user
 from konstruct.admin.queue import JobAdmin, JobStateFilter
+from konstruct.apps import translated_choices
 from konstruct.channels import webhooks
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test

@@ -76,12 +76,12 @@ class ExportRemoved(KonstructError):
     """The file was deleted during its download."""
 
 
-# The lists that are no list of a model, by the names of their pages: each is a ListToolsAdmin.
+# The lists that are no list of a model, by the names of their pages: each is a RecordedAdmin.
 page_sources: Final[dict[str, Any]] = {}
 
 
 def source_of(list_name: str) -> Any:
-    """Return the list of a model, such as "memory.message", or of a page: a ListToolsAdmin."""
+    """Return the list of a model, such as "memory.message", or of a page: a RecordedAdmin."""
     source = page_sources.get(list_name)
     return source or tenant_site.get_model_admin(apps.get_model(list_name))
 

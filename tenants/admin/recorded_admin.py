@@ -84,147 +84,6 @@ class DeclaredChangeList(ChangeList):
         return str(row_url(result))
 
 
-class RecordedAdmin(ModelAdmin):
-    """A model's pages. Each row that they show and each change is logged.
-
-    A view is recorded when the response is a page with status 200. A change is recorded in its
-    transaction, with the values before and after.
-    """
-
-    refused: ClassVar[frozenset[str]] = frozenset()
-    """What nobody may do with these rows: "add", "change", "delete"."""
-    redirects_after_add = False
-    """Whether saving a new row opens its page: then the form has one button to save it."""
-    actions_by_row: tuple[str, ...] = ()
-    """Actions that call other servers, and so have a transaction for each row."""
-    log_list: str
-    """The list of the log of the site."""
-
-    def record(
-        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
-    ) -> None:
-        """Log an action on a row, or on the list."""
-        raise NotImplementedError
-
-    def record_list(
-        self, request: HttpRequest, action: str, rows: Iterable[Any], **detail: Any
-    ) -> None:
-        """Log that rows were listed, searched or exported, with the filters."""
-        self.record(request, action, asked=request.GET.dict(), **detail)
-
-    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        return "add" not in self.refused and bool(super().has_add_permission(request, *args))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return "change" not in self.refused and bool(super().has_change_permission(request, obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return "delete" not in self.refused and bool(super().has_delete_permission(request, obj))
-
-    def state_of(self, row: Model) -> RowState:
-        """Return the values of a row for the log."""
-        return row_state(row, many=True)
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return DeclaredChangeList
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: ExtraContext = None
-    ) -> HttpResponse:
-        """Show the list, or search it."""
-        response: HttpResponse = super().changelist_view(request, extra_context)
-        if response.status_code == 200:
-            action = "search" if request.GET.get("q") else "list"
-            shown = (getattr(response, "context_data", None) or {}).get("cl")
-            self.record_list(request, action, [] if shown is None else [*shown.result_list])
-        return response
-
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the form, with the buttons that apply."""
-        if kwargs.get("add") and self.redirects_after_add:
-            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show or change a row."""
-        return self.record_view(request, super().changeform_view(request, *args, **kwargs))
-
-    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Ask for confirmation, or delete a row."""
-        return self.record_view(request, super().delete_view(request, *args, **kwargs))
-
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: ExtraContext = None
-    ) -> HttpResponse:
-        """Show the entries of the log about a row, in place of Django's second log."""
-        if not self.has_view_or_change_permission(request):
-            raise PermissionDenied
-        return redirect(reverse(f"admin:{self.log_list}_changelist", query={"q": object_id}))
-
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Name permissions in the language of the reader."""
-        if db_field.related_model is Permission:
-            kwargs["form_class"] = PermissionsField
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Model | None:
-        """Return the row; of a POST request, with the values before the change as `was`.
-
-        A second POST request for the row waits for the first one, and sees what that has saved.
-        """
-        if request.method == "POST":
-            lock = f"form {self.opts.label_lower} {object_id}"
-            execute("SELECT public.wait_for_tenant_lock(%s)", [lock])
-        found: Any = super().get_object(request, object_id, from_field)
-        if found is None and self.has_view_or_change_permission(request):
-            raise Http404(f"There is no {self.opts.verbose_name_raw} {object_id!r}.")
-        if found is not None and request.method == "POST":
-            found.was = self.state_of(found)
-        return found
-
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Do an action with the chosen rows, in one transaction."""
-        if request.POST.get("action") in self.actions_by_row:
-            return super().response_action(request, queryset)
-        with transaction.atomic():
-            return super().response_action(request, queryset)
-
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        """Log the addition, in the form's transaction after its relations are saved."""
-        self.record(request, "create", obj, after=self.state_of(_reload(obj)))
-
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        """Log the change, in the form's transaction after its relations are saved."""
-        was = getattr(obj, "was", NO_STATE)
-        self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
-
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Log each row, in the transaction of the form or of the action that deletes it."""
-        for obj in queryset:
-            self.record(request, "delete", obj, before=self.state_of(obj))
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the selected rows only: those deleted with them need no further permission."""
-        return [str(row) for row in objs], {}, set(), []
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Delete each row as its form does, which calls a service in some subclasses."""
-        for obj in queryset:
-            self.delete_model(request, obj)
-
-    def record_view(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """Record the row that the response is going to show."""
-        context = getattr(response, "context_data", None) or {}
-        shown = context.get("original") or context.get("object")
-        if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
-            self.record(request, "view", shown)
-        return response
-
-
 READ_ONLY: Final = frozenset({"add", "change", "delete"})
 
 
@@ -359,7 +218,7 @@ class DateRangeFilter(admin.ListFilter):
     """Rows of a range of days, in the time zone of the user who looks."""
 
     title = _("date")
-    model_admin: "ListToolsAdmin"
+    model_admin: "RecordedAdmin"
 
     def __init__(
         self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any
@@ -401,14 +260,141 @@ def parse_day(text: str) -> datetime | None:
     return datetime.combine(day, clock.min, timezone.get_current_timezone())
 
 
-class ListToolsAdmin(RecordedAdmin):
-    """The list of a model with a range of dates and export."""
+class RecordedAdmin(ModelAdmin):
+    """A model's pages, and its list with a range of dates and export.
 
+    Each row that they show and each change is logged.
+
+    A view is recorded when the response is a page with status 200. A change is recorded in its
+    transaction, with the values before and after.
+    """
+
+    refused: ClassVar[frozenset[str]] = frozenset()
+    """What nobody may do with these rows: "add", "change", "delete"."""
+    redirects_after_add = False
+    """Whether saving a new row opens its page: then the form has one button to save it."""
+    actions_by_row: tuple[str, ...] = ()
+    """Actions that call other servers, and so have a transaction for each row."""
+    log_list: str
+    """The list of the log of the site."""
     list_before_template = "konstruct/list_tools.html"
     time_column: ClassVar[str] = "created_at"
     """Column of the range of dates, and of the order of an export."""
     list_name: ClassVar[str] = ""
     """The page of the list; empty: the model's own list."""
+
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        """Log an action on a row, or on the list."""
+        raise NotImplementedError
+
+    def record_list(
+        self, request: HttpRequest, action: str, rows: Iterable[Any], **detail: Any
+    ) -> None:
+        """Log that rows were listed, searched or exported, with the filters."""
+        self.record(request, action, asked=request.GET.dict(), **detail)
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return "add" not in self.refused and bool(super().has_add_permission(request, *args))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "change" not in self.refused and bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return "delete" not in self.refused and bool(super().has_delete_permission(request, obj))
+
+    def state_of(self, row: Model) -> RowState:
+        """Return the values of a row for the log."""
+        return row_state(row, many=True)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return DeclaredChangeList
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the form, with the buttons that apply."""
+        if kwargs.get("add") and self.redirects_after_add:
+            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show or change a row."""
+        return self.record_view(request, super().changeform_view(request, *args, **kwargs))
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Ask for confirmation, or delete a row."""
+        return self.record_view(request, super().delete_view(request, *args, **kwargs))
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: ExtraContext = None
+    ) -> HttpResponse:
+        """Show the entries of the log about a row, in place of Django's second log."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        return redirect(reverse(f"admin:{self.log_list}_changelist", query={"q": object_id}))
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Name permissions in the language of the reader."""
+        if db_field.related_model is Permission:
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Model | None:
+        """Return the row; of a POST request, with the values before the change as `was`.
+
+        A second POST request for the row waits for the first one, and sees what that has saved.
+        """
+        if request.method == "POST":
+            lock = f"form {self.opts.label_lower} {object_id}"
+            execute("SELECT public.wait_for_tenant_lock(%s)", [lock])
+        found: Any = super().get_object(request, object_id, from_field)
+        if found is None and self.has_view_or_change_permission(request):
+            raise Http404(f"There is no {self.opts.verbose_name_raw} {object_id!r}.")
+        if found is not None and request.method == "POST":
+            found.was = self.state_of(found)
+        return found
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """Do an action with the chosen rows, in one transaction."""
+        if request.POST.get("action") in self.actions_by_row:
+            return super().response_action(request, queryset)
+        with transaction.atomic():
+            return super().response_action(request, queryset)
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        """Log the addition, in the form's transaction after its relations are saved."""
+        self.record(request, "create", obj, after=self.state_of(_reload(obj)))
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        """Log the change, in the form's transaction after its relations are saved."""
+        was = getattr(obj, "was", NO_STATE)
+        self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """Log each row, in the transaction of the form or of the action that deletes it."""
+        for obj in queryset:
+            self.record(request, "delete", obj, before=self.state_of(obj))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the selected rows only: those deleted with them need no further permission."""
+        return [str(row) for row in objs], {}, set(), []
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete each row as its form does, which calls a service in some subclasses."""
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    def record_view(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Record the row that the response is going to show."""
+        context = getattr(response, "context_data", None) or {}
+        shown = context.get("original") or context.get("object")
+        if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
+            self.record(request, "view", shown)
+        return response
 
     def has_date_range(self) -> bool:
         """Return whether the model has the column."""
@@ -429,7 +415,7 @@ class ListToolsAdmin(RecordedAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
-        """Show the list with the tools."""
+        """Show the list with its tools, or search it."""
         # Another range of dates begins at the first page.
         left = {"from", "to", "p"} if self.get_search_fields(request) else {"from", "to", "p", "q"}
         exported = self.export_columns(request)
@@ -447,7 +433,13 @@ class ListToolsAdmin(RecordedAdmin):
             "export": export if may_export(request) else "",
             "left_out": ", ".join(left_out),
         }
-        return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
+        extra_context = {**(extra_context or {}), "list_tools": tools}
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        if response.status_code == 200:
+            action = "search" if request.GET.get("q") else "list"
+            shown = (getattr(response, "context_data", None) or {}).get("cl")
+            self.record_list(request, action, [] if shown is None else [*shown.result_list])
+        return response
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
         """Enqueue the export of the filtered rows. Operators get the file immediately."""

@@ -198,7 +198,7 @@ class NewTenantForm(forms.ModelForm):
                 self.add_error("domain", error.message_dict["domain"])
 
 
-class OperatorAdmin(base.ListToolsAdmin):
+class OperatorAdmin(base.RecordedAdmin):
     """A model's pages. Changes are recorded in the operators' log."""
 
     log_list = "tenants_operatorevent"

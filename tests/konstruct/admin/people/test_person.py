@@ -36,7 +36,7 @@ def all_pages(client: Client, **query: str) -> list[Any]:
         found += page.context["entries"]
         if not page.context["earlier"]:
             return found
-        page = client.get(f"{PERSON}?{page.context['earlier']}")
+        page = client.get(PERSON, {**query, "before": page.context["earlier"]})
     raise AssertionError("the pages do not end")
 
 
