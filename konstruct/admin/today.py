@@ -105,6 +105,7 @@ RECORDS: Final = (
             "memory.scope": _("Which agent has memories of which person."),
             "audit.erasurerequest": _("Requests to erase a person, with receipts."),
             "audit.messageerasure": _("Requests to erase a message or a conversation."),
+            "channels.slackmember": _("Members of the team who answer people from Slack."),
         },
     ),
     (
@@ -121,12 +122,6 @@ RECORDS: Final = (
             "outbox.eventdelivery": _(
                 "Events sent to programs and people; failed ones can be retried."
             ),
-        },
-    ),
-    (
-        _("Slack"),
-        {
-            "channels.slackmember": _("Members of the team who answer people from Slack."),
         },
     ),
     (
@@ -423,9 +418,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "sees_work": bool(counts),
         "waiting": waiting_lists(request),
     }
-    if not request.user.has_perm(READ):
-        return today
-    if not Message.objects.exists():
+    if not (request.user.has_perm(READ) and Message.objects.exists()):
         return today
     days = chosen_days(request)
     period = activity.activity(**_range(days))
