@@ -4,6 +4,7 @@ import pytest
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client, RequestFactory
+from structlog.contextvars import clear_contextvars
 
 from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
@@ -20,6 +21,7 @@ def get(host: str) -> HttpRequest:
 def serve(request: HttpRequest, view: object) -> HttpResponseBase:
     response = TenantMiddleware(view)(request)  # type: ignore[arg-type]
     assert connection.pinned_tenant is None
+    clear_contextvars()  # without the middleware of the request's id, which does
     return response
 
 
