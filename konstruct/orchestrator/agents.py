@@ -110,6 +110,21 @@ def update_agent(
     return agent
 
 
+def load_agent_for_tenant(tenant_id: UUID | str, agent_id: UUID | str) -> Agent:
+    """Return an agent of a tenant, with the number of its version, also if it is inactive.
+
+    The pipeline loads the agent of each message by it.
+
+    Raises:
+        AgentNotFound: the tenant has no such agent.
+    """
+    with tenant_scope(tenant_id):
+        agent = Agent.objects.with_version().filter(pk=agent_id).first()
+    if agent is None:
+        raise exceptions.AgentNotFound(f"Agent {agent_id} does not exist any more.")
+    return agent
+
+
 def draft_of(agent: Agent, **fields: Any) -> Agent:
     """Return an unsaved copy of an agent with other values.
 

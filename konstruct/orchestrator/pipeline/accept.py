@@ -4,6 +4,7 @@ All data that a reply depends on is read in one place into a frozen value.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -15,7 +16,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, JSONArray, NullIf
 
-from konstruct.orchestrator import exceptions, replies, tool_calls, usage
+from konstruct.orchestrator import agents, exceptions, replies, tool_calls, usage
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
@@ -196,8 +197,8 @@ class Snapshot:
 def read_snapshot(message_id: UUID) -> Snapshot:
     """Read a message and the data of its reply.
 
-    Two statements; one more with tool calls, options of the
-    program, an earlier reply, or a plain yes or no.
+    Two statements; one more with a handover, tool calls, options of the program, an earlier reply,
+    or a plain yes or no.
 
     Raises:
         MessageNotFound: there is no such message.
@@ -206,8 +207,7 @@ def read_snapshot(message_id: UUID) -> Snapshot:
     message, thread = konstruct_message(row), Thread.of(row)
     escalation = escalations.EscalationState.of(row.open_escalation)
     handover_id = None if escalation is None else escalation.to_agent_id
-    agents = Agent.objects.with_version().in_bulk({thread.agent_id, handover_id} - {None})
-    handover_agent = agents.get(handover_id) if handover_id else None
+    handover_agent = _agent_or_none(message.tenant_id, handover_id) if handover_id else None
     answer_options = AnswerOptions.objects.filter(pk=row.pk).first() if row.has_options else None
     consent, approve = None, escalations.yes_or_no(message.content)
     if approve is not None:
@@ -219,7 +219,7 @@ def read_snapshot(message_id: UUID) -> Snapshot:
         thread=thread,
         reply=Message.objects.filter(in_reply_to=row.pk).first() if row.has_reply else None,
         escalation=escalation,
-        thread_agent_or_none=agents.get(thread.agent_id),
+        thread_agent_or_none=_agent_or_none(message.tenant_id, thread.agent_id),
         handover_agent=handover_agent if handover_agent and handover_agent.is_active else None,
         options={} if answer_options is None else answer_options.options,
         instructions=() if answer_options is None else tuple(answer_options.instructions),
@@ -231,6 +231,12 @@ def read_snapshot(message_id: UUID) -> Snapshot:
         locale=Locale(*row.locale) if row.locale else NO_LOCALE,
         history=None if answer_options is None else answer_options.history,
     )
+
+
+def _agent_or_none(tenant_id: UUID, agent_id: UUID) -> Agent | None:
+    with suppress(exceptions.AgentNotFound):
+        return agents.load_agent_for_tenant(tenant_id, agent_id)
+    return None
 
 
 def load_message(message_id: UUID) -> KonstructMessage:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.orchestrator import builder, runner
+from konstruct.orchestrator import agents, builder, runner
 from konstruct.orchestrator.models import Agent, AnswerOptions, ModelCall
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import read_snapshot
@@ -156,6 +156,22 @@ def test_wrappers_of_builder_and_runner_pass_on_all_parts_of_the_request(
     assert sent["messages"][1]["content"] == f"{builder.INSTRUCTIONS_OPENING}\n\nBe brief."
     call = ModelCall.objects.get()
     assert (call.message_id, call.agent_id, call.purpose) == (message.pk, message.agent_id, "reply")
+
+
+def test_a_wrapped_load_of_the_agent_changes_the_prompt(
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = agents.load_agent_for_tenant
+
+    def load(tenant_id: Any, agent_id: Any) -> Agent:
+        agent = copy(original(tenant_id, agent_id))
+        agent.system_prompt = "You are a pirate."
+        return agent
+
+    monkeypatch.setattr(agents, "load_agent_for_tenant", load)
+    answered(send_message("Where?", handled=False))
+    system = llm_server.requests[-1].body["messages"][0]["content"]
+    assert system.startswith("You are a pirate.")
 
 
 def test_a_replaced_system_prompt_is_in_every_prompt(

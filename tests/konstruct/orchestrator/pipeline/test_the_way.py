@@ -121,5 +121,5 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(36, message)
+    require(37, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
