@@ -63,7 +63,7 @@ class PagedSite(UnfoldAdminSite):
     ) -> Callable[[Callable[..., Content]], View]:
         """Serve a view below /admin/ to users with the permission.
 
-        The view returns a response, or the values of its template, NAME.html in templates/konstruct.
+        The view returns a response, or the values of templates/konstruct/NAME.html.
 
         Args:
             route: the address below /admin/.
