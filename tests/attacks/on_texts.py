@@ -20,6 +20,7 @@ def readings() -> dict[str, Reading]:
     """Return the parsers by name."""
     from django.http import QueryDict
     from django.template import Context, Template
+    from django.utils.http import parse_etags
 
     from konstruct.admin.pages import mark_difference
     from konstruct.api.auth.keys import bearer_key, parse_key
@@ -30,10 +31,9 @@ def readings() -> dict[str, Reading]:
         FiltersTextField,
         StrictCharField,
     )
-    from konstruct.api.http.views import _matches
     from konstruct.channels.slack import adapter, events
     from konstruct.interfaces.mem0 import filters as mem0_filters
-    from konstruct.interfaces.mem0.serializers import read_filters
+    from konstruct.interfaces.mem0.serializers import DeleteSerializer
     from konstruct.llm import completions, responder
     from konstruct.orchestrator.extraction import candidates, checks
     from konstruct.orchestrator.handoff import escalations
@@ -43,7 +43,7 @@ def readings() -> dict[str, Reading]:
     from memory.context.tokens import Task
     from memory.models.attributes import metadata_values, parse_filters
     from memory.recall import scoring
-    from memory.text import chunking, lexical
+    from memory.text import lexical, sentences
 
     remember = [{"function": {"name": responder.REMEMBER}}]
     page = Template("{% load texts %}{{ text|shorten:400 }}")
@@ -57,9 +57,9 @@ def readings() -> dict[str, Reading]:
         ]
 
     return {
-        "chunking.count_words": chunking.count_words,
-        "chunking.split_sentences": chunking.split_sentences,
-        "chunking.cut_pieces": lambda text: chunking.cut_pieces(
+        "sentences.count_words": sentences.count_words,
+        "sentences.split_sentences": sentences.split_sentences,
+        "sentences.cut_pieces": lambda text: sentences.cut_pieces(
             text, "Maria", count_tokens=lambda part: len(part) // 2, max_tokens=256
         ),
         "lexical.lexemes": lexical.lexemes,
@@ -101,7 +101,7 @@ def readings() -> dict[str, Reading]:
         "mark_difference": lambda text: mark_difference(text, text[1:] + "b " + text),
         "shorten": lambda text: page.render(Context({"text": text})),
         "strict_json": read_json,
-        "etags": lambda text: _matches(text, '"a"'),
+        "etags": parse_etags,
         "keys": lambda text: parse_key(bearer_key(f"Bearer {text}") or ""),
         "history._moment": lambda text: _moment("created_at", text),
         "query": lambda text: QueryDict(text.encode("utf-8", "replace")),
@@ -117,7 +117,9 @@ def readings() -> dict[str, Reading]:
         "mem0's filters, of metadata": lambda text: mem0_filters.parse({"metadata": {text: text}}),
         "mem0's filters, as a name": lambda text: mem0_filters.parse({text: text}),
         "mem0's filters, as a time": lambda text: mem0_filters.parse({"created_at": text}),
-        "mem0's filters, in an address": read_filters,
+        "mem0's filters, in an address": lambda text: DeleteSerializer(
+            data={"filters": text}
+        ).is_valid(),
         "facts of a language model": candidates.parse,
         "facts of a language model, as instructions": checks.is_instruction,
         "facts of a language model, by language": lambda text: checks.is_other_language(text, text),

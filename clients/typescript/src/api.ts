@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 913623ef8819c2de78adc9ddfbd410348808daa591726d0182f5371d617acd5a
+// Written by `make typescript` from docs/openapi.yaml, sha256 d99b859b86533eb1e5734513a268022de98297ba51375470fd9129776a0f3b70
 export interface paths {
     "/api/v1/agents/": {
         parameters: {

@@ -154,9 +154,7 @@ class ToolResultSerializer(bodies.StrictSerializer):
 class ToolResultsSerializer(bodies.StrictSerializer):
     """The results of all calls for which a message waits."""
 
-    results = bodies.BoundedListField(
-        child=ToolResultSerializer(), allow_empty=False, max_length=1_000
-    )
+    results = bodies.BoundedListField(child=ToolResultSerializer(), min_length=1, max_length=1_000)
 
     def validate_results(self, results: list[dict[str, Any]]) -> dict[UUID, str]:
         """Return the results by the ids of their calls. Refuse a duplicate id."""
