@@ -395,7 +395,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("usage", "GET"): Case(at("usage/"), messages=11),
     ("user-list", "GET"): Case(at("users/", **OF_MARIA), messages=4),
     ("user-list-timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
-    ("user-export-user", "GET"): Case(at("users/maria/export/"), messages=54),
+    ("user-export-user", "GET"): Case(at("users/maria/export/"), messages=53),
     ("user-detail", "GET"): Case(at("users/maria/"), messages=3),
     ("user-detail", "PUT"): Case(
         at("users/vera/"), messages=5, body=lambda seed: {"time_zone": "Asia/Tokyo"}
