@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d99b859b86533eb1e5734513a268022de98297ba51375470fd9129776a0f3b70
+// Written by `make typescript` from docs/openapi.yaml, sha256 3b12d4ee28051e02ad0d5cbe3ee1c0df2b23a9281f8cc44c9f1f36fa8b27a04f
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -3978,7 +3978,7 @@ export interface components {
             /** @description The user's prompt, of UserPromptSubmit. */
             prompt?: string;
             /** @description The final reply, of Stop. */
-            last_assistant_message?: (string | null) | string;
+            last_assistant_message?: string | null;
         };
         /** @description The id of a sender in a channel, and the user that its messages belong to. */
         Identity: {

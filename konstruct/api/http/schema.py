@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ def _paragraphs(documented: Any) -> list[str]:
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the components of errors and headers, and groups of tags (a hook of drf-spectacular)."""
-    _allow_null(result)
+    _correct_alternatives(result)
     paths = result["paths"].values()
     used = {tag for path in paths for operation in path.values() for tag in operation["tags"]}
     tags = sorted(used - {START_HERE})
@@ -207,16 +208,23 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-def _allow_null(schema: Any) -> None:
-    """Remove `oneOf: [{}, null]`, which null does not match because it matches both."""
+def _correct_alternatives(schema: Any) -> None:
+    """Remove each `oneOf` with a value that matches both, so that the value matches neither.
+
+    That is null in `[{}, null]`, and the empty text beside a pattern that allows it.
+    """
     if isinstance(schema, dict):
-        if schema.get("oneOf") == [{}, {"type": "null"}]:
-            del schema["oneOf"]
+        match schema.get("oneOf"):
+            case [value, {"type": "null"}] if not value:
+                del schema["oneOf"]
+            case [{"pattern": pattern} as text, {"maxLength": 0}] if re.search(pattern, ""):
+                del schema["oneOf"]
+                schema.update(text)
         for inner in schema.values():
-            _allow_null(inner)
+            _correct_alternatives(inner)
     elif isinstance(schema, list):
         for inner in schema:
-            _allow_null(inner)
+            _correct_alternatives(inner)
 
 
 def header(name: str, description: str, **options: Any) -> OpenApiParameter:
