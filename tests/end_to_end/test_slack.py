@@ -126,7 +126,9 @@ def killed_worker(world: World) -> None:
     """The worker dies after Slack has created the post, before it is recorded."""
     llm = world.deployment.llm
     llm.forget()
-    llm.answers.append(Answer({"content": "Still here."}, wait=True))
+    # The worker may have asked the language model already when it dies; it is then asked again.
+    answer = {"content": "Still here."}
+    llm.answers.extend([Answer(answer, wait=True), Answer(answer)])
     calls = len(world.slack.calls)
     world.deployment.order_deaths(["before record_post"])
     assert world.send_event(mention("T1", "Are you there?", channel="C3")) == 200
