@@ -139,6 +139,7 @@ def killed_worker(world: World) -> None:
     made = [call.method for call in world.slack.calls[calls:] if call.arguments.get("channel")]
     assert made.count("chat.postMessage") == 1
     assert "conversations.replies" in made
+    llm.forget()
 
 
 def slack_down(world: World, tenant: Tenant) -> None:
