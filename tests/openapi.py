@@ -1,5 +1,6 @@
 """The committed OpenAPI description for tests."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,17 @@ def described() -> dict[str, Any]:
     """Return docs/openapi.yaml. It is read once in each process."""
     text = (Path(__file__).parents[1] / "docs" / "openapi.yaml").read_text()
     return yaml.load(text, yaml.CSafeLoader)
+
+
+def operation_of(path: str, method: str) -> dict[str, Any]:
+    """Return the description of the operation that answers a request."""
+    paths = described()["paths"]
+    for template in sorted(paths, key=lambda path: path.count("{")):
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+        if re.fullmatch(pattern, path.partition("?")[0]) and method.lower() in paths[template]:
+            found: dict[str, Any] = paths[template][method.lower()]
+            return found
+    raise AssertionError(f"{method} {path} is not described")
 
 
 def body_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,23 +22,23 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.management.commands import demo
 from konstruct.management.commands.demo import USER
-from konstruct.orchestrator import pipeline, replies
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities.channel_identities import identity_of
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.retention_rules import set_days
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import RetentionRule
-from tenants.context import required_tenant_id, tenant_scope
+from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.extracted import propose
+from tests.konstruct.sending import send_message
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "audit-what-it-remembers"
@@ -184,6 +185,7 @@ def _create_month() -> Aurora:
         extracts_facts=True,
     )
     create_agent(tenant_id=tenant.id, name="Otto")
+    send = partial(send_message, tenant, agent, user_id=USER, thread_id="desk", name=USER.title())
     with tenant_scope(tenant.id):
         User.objects.create_superuser("admin", password=PASSWORD)
         issue_key(tenant_id=tenant.id, name="website")
@@ -195,11 +197,11 @@ def _create_month() -> Aurora:
         set_days(RetentionRule(agent_id=agent.pk), 14)
         identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim Novak")
         drain(tenant.id)
-        question, *_ = [_send(agent, question["text"]) for question in history["questions"][:2]]
+        question, *_ = [send(question["text"]) for question in history["questions"][:2]]
         drain(tenant.id)
-        _send(agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
-        _send(agent, "Can I talk to a human, please?", user="kim")
-        failed = _send(agent, "Could you also book the lighthouse tour?", answered=False)
+        send("שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user_id="noa", name="Noa")
+        send("Can I talk to a human, please?", user_id="kim", name="Kim")
+        failed = send("Could you also book the lighthouse tour?", answered=False)
         replies.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
@@ -207,26 +209,10 @@ def _create_month() -> Aurora:
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         # Of another person: a corrected fact excludes its message from recall.
-        _propose_facts(_send(agent, "I am allergic to clams and shellfish.", user="zoe"))
+        _propose_facts(send("I am allergic to clams and shellfish.", user_id="zoe", name="Zoe"))
         escalation = Escalation.objects.get()
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
     return Aurora(tenant, agent, reply, fact, escalation)
-
-
-def _send(agent: Agent, text: str, *, user: str = USER, answered: bool = True) -> Message:
-    """Send a message like a program, and answer it immediately."""
-    incoming = Incoming(
-        agent_id=agent.id,
-        user_id=user,
-        thread_id="desk",
-        channel="rest",
-        content=text,
-        name=user.title(),
-    )
-    message, _ = accept(incoming, tenant_id=required_tenant_id())
-    if answered:
-        pipeline.handle(tenant_id=required_tenant_id(), message_id=message.id)
-    return message
 
 
 def _propose_facts(message: Message) -> None:

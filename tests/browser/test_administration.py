@@ -16,10 +16,7 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import Page, expect
 
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.messages import Thread
 from memory.conversations.transcript import record_message
 from memory.models import Message
@@ -49,18 +46,18 @@ def _states_of_tenant(aurora: Aurora) -> dict[str, str]:
     with tenant_scope(aurora.tenant.id):
         rule = RetentionRule.objects.get(agent_id=aurora.agent.pk)
         message = Message.objects.filter(user_id="tom", role="user").earliest("number")
-        of_message = request_message_erasure(
+        of_message = erasure_requests.request_message_erasure(
             **Thread.of(message).as_filter, message_id=message.pk, by=EVA, reason="A card number."
         )
         row = {"user_id": "nia", "thread_id": "nia", "channel": "import", "role": "user"}
         record_message(
             tenant_id=aurora.tenant.id, agent_id=aurora.agent.pk, content="Forget me.", **row
         )
-        done = request_erasure("nia", by=EVA, reason="She asked for it by mail.")
+        done = erasure_requests.request_erasure("nia", by=EVA, reason="She asked for it by mail.")
     with database.as_owner():
         call_command("owner_worker", once=True, verbosity=0)
     with database.as_owner(), tenant_scope(aurora.tenant.id):
-        running = request_erasure("ola", by=EVA)
+        running = erasure_requests.request_erasure("ola", by=EVA)
         ErasureRequest.objects.filter(pk=running.pk).update(
             progress={"step": "removes messages", "messages": {"removed": 300, "of": 910}}
         )

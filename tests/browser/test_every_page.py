@@ -7,6 +7,7 @@ and names of users of the tenant are in Hebrew, long, and hostile.
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from functools import partial
 from itertools import chain
 from typing import Any
 from uuid import UUID, uuid4
@@ -28,23 +29,9 @@ from konstruct.channels.models import Arrival, Delivery, SlackInstallation, Slac
 from konstruct.channels.slack.installations import SCOPES, connect
 from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import pipeline, replies
+from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
-from konstruct.orchestrator.models import (
-    Agent,
-    Escalation,
-    ExtractionCursor,
-    ExtractionRun,
-    HistoryImport,
-    LanguageModel,
-    ModelCall,
-)
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.urls import public, tenant as tenant_urls
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
@@ -65,6 +52,7 @@ from tests.browser.disguise import WORD, disguise, texts_of
 from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
+from tests.konstruct.sending import send_message
 
 pytestmark = pytest.mark.long
 
@@ -101,21 +89,22 @@ def hebrew(demo_tenant: Aurora, django_db_blocker: Any) -> Tenant:
 
 
 def _fill(tenant: Tenant) -> None:
+    send = partial(send_message, tenant, user_id=NOA, thread_id=THREAD, name=NAME)
     person = User.objects.create_superuser("admin", password=PASSWORD)
     agent = create_agent(tenant_id=tenant.id, name="איריס", system_prompt=f"את איריס. {HOSTILE}")
     create_agent(tenant_id=tenant.id, name="אסתר", system_prompt="את אסתר.")
-    Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
-    message = _send(tenant, agent, HEBREW_TEXT)
+    models.Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
+    message = send(agent, HEBREW_TEXT)
     drain(tenant.id)
-    _send(tenant, agent, f"למה אני אלרגית? {HEBREW_TEXT}")
+    send(agent, f"למה אני אלרגית? {HEBREW_TEXT}")
     drain(tenant.id)
     reply = Message.objects.filter(in_reply_to__isnull=False).latest("number")
-    _send(tenant, agent, f"Please remember that {HEBREW_TEXT}", thread="כלים")
+    send(agent, f"Please remember that {HEBREW_TEXT}", thread_id="כלים")
     for text in ("Can I talk to a human, please?", HEBREW_TEXT):
-        _send(tenant, agent, text, thread="אדם")
-    failed = _send(tenant, agent, HEBREW_TEXT, answered=False)
+        send(agent, text, thread_id="אדם")
+    failed = send(agent, HEBREW_TEXT, answered=False)
     replies.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {HEBREW_TEXT}"))
-    _send(tenant, agent, HEBREW_TEXT, answered=False)
+    send(agent, HEBREW_TEXT, answered=False)
     facts = LongTermMemory()
     for text in (HEBREW_TEXT, f"{HEBREW_TEXT} ואגוזים"):
         entry = MemoryEntry(tenant_id=tenant.id, agent_id=agent.id, user_id=NOA, content=text,
@@ -126,9 +115,9 @@ def _fill(tenant: Tenant) -> None:
         message, "אלרגית", f"נועה {HEBREW_TEXT}", slot="allergy", subject=NAME, value=HEBREW_TEXT
     )
     propose(message, "בוטנים", "אחר", slot="other", review="")
-    _send(tenant, agent, HEBREW_TEXT, channel="slack")
+    send(agent, HEBREW_TEXT, channel="slack")
     clear_window(tenant.id, agent.id, NOA)
-    _send(tenant, agent, HEBREW_TEXT)
+    send(agent, HEBREW_TEXT)
     add_items(agent.id, NOA, THREAD, [({"של": HEBREW_TEXT}, None)])
     identity = channel_identities.identity_of("slack", "T1", NOA, NAME)
     channel_identities.link(identity, f"{NOA}2", by=NAME)
@@ -136,8 +125,8 @@ def _fill(tenant: Tenant) -> None:
     of = {"agent_id": agent.id, "user_id": NOA}
     RecallExclusion.objects.create(message=message, reason=HEBREW_TEXT, **by, **of)
     RetentionRule.objects.create(days=30)
-    request_erasure(f"{NOA}3", by=BY, reason=HEBREW_TEXT)
-    request_message_erasure(
+    erasure_requests.request_erasure(f"{NOA}3", by=BY, reason=HEBREW_TEXT)
+    erasure_requests.request_message_erasure(
         agent_id=agent.id, user_id=NOA, thread_id="x", by=BY, reason=HEBREW_TEXT
     )
     connect(
@@ -153,33 +142,16 @@ def _fill(tenant: Tenant) -> None:
     Subscription.objects.create(
         target="mail", addresses=["noa@example.com"], types=["escalation.opened", "erasure.done"]
     )
-    ModelCall.objects.create(
+    models.ModelCall.objects.create(
         agent_id=agent.id, purpose="extraction", model="gpt-0", prompt_tokens=7
     )
-    ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
+    models.ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
     talk(Program(tenant, agent, ""), THREAD, HEBREW_TEXT)
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
     Conversation.objects.create(thread_id=THREAD, title=HEBREW_TEXT, **of)
-    LanguageModel.objects.create(name=NAME)
+    models.LanguageModel.objects.create(name=NAME)
     create_webhook("https://hooks.example.com/in", description=HEBREW_TEXT[:100])
     record_event(EventType.ERASURE_DONE, UUID(int=1))
-
-
-def _send(
-    tenant: Tenant,
-    agent: Agent,
-    text: str,
-    *,
-    thread: str = THREAD,
-    channel: str = "rest",
-    answered: bool = True,
-) -> Message:
-    incoming = Incoming(agent_id=agent.id, user_id=NOA, thread_id=thread, channel=channel,
-                        content=text, name=NAME)  # fmt: skip
-    message, _ = accept(incoming, tenant_id=tenant.id)
-    if answered:
-        pipeline.handle(tenant_id=tenant.id, message_id=message.id)
-    return message
 
 
 def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
@@ -209,7 +181,7 @@ def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
 
 def own_pages() -> Iterator[tuple[str, str]]:
     """Return the pages of a tenant's admin that belong to no model."""
-    agent = Agent.objects.filter(name="איריס").get()
+    agent = models.Agent.objects.filter(name="איריס").get()
     message = Message.objects.filter(role="user").earliest("number")
     # The owner worker of another test may have moved the messages to the linked id.
     user_id = message.user_id
@@ -221,7 +193,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         defaults={"member_id": 1, "member": NAME, "query": f"q={NOA}", "time_zone": "UTC"},
     )
     left_out = [{"place": "1", "reason": HEBREW_TEXT}]
-    HistoryImport.objects.get_or_create(
+    models.HistoryImport.objects.get_or_create(
         file_name=NAME,
         defaults={
             "content": b"",
@@ -230,34 +202,26 @@ def own_pages() -> Iterator[tuple[str, str]]:
             "report": {"format": "csv", "counts": {"left_out": 1}, "left_out": left_out},
         },
     )
+    names = ("index", "password_change", "slack_connect", "conversations", "fact_review", "windows")
+    names += ("activity", "sessions", "people", "records", "import_history")
     pages: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-        "index": ((), {}),
-        "password_change": ((), {}),
-        "escalation": ((Escalation.objects.earliest("opened_at").pk,), {}),
-        "slack_connect": ((), {}),
-        "conversations": ((), {}),
+        **dict.fromkeys(names, ((), {})),
+        "escalation": ((models.Escalation.objects.earliest("opened_at").pk,), {}),
         "conversation": ((message.pk,), {"why": reply.pk}),
-        "fact_review": ((), {}),
         "exclude_message": ((message.pk,), {}),
-        "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
+        "roll_back_extraction_run": ((models.ExtractionRun.objects.all()[0].pk,), {}),
         "thread": ((Message.objects.filter(channel="slack")[0].pk,), {}),
         "memories": ((), {**fields, "q": "אלרגית"}),
-        "windows": ((), {}),
         "window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),
         "agent_versions": ((agent.pk,), {}),
-        "activity": ((), {}),
         "erase_message": ((message.pk,), {}),
         "person": ((), {"user": user_id}),
-        "sessions": ((), {}),
         "session": ((), {"thread": THREAD}),
-        "people": ((), {}),
         "erase_person": ((), {"user": user_id}),
         "search_page": ((), {"q": "אלרגית"}),
         "roll_key": ((ApiKey.objects.all()[0].pk,), {}),
         "invite_person": ((User.objects.get(username="admin").pk,), {}),
-        "records": ((), {}),
-        "import_history": ((), {}),
         "list_export": ((of_people.pk,), {}),
     }
     for name, (arguments, query) in pages.items():

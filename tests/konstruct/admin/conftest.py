@@ -8,10 +8,9 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import pipeline, replies
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -19,6 +18,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
+from tests.konstruct import sending
 from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.extracted import propose
 
@@ -34,28 +34,9 @@ CONTENTS = (
 def send_message() -> SendMessage:
     """Send a message as a channel does. With `answered` the pipeline answers it immediately."""
 
-    def send(
-        program: Program,
-        content: str,
-        *,
-        answered: bool = True,
-        user_id: str = "maria",
-        thread_id: str = "t1",
-        **fields: Any,
-    ) -> Message:
-        incoming = Incoming(
-            agent_id=program.agent.id,
-            user_id=user_id,
-            thread_id=thread_id,
-            channel="rest",
-            content=content,
-            **fields,
-        )
+    def send(program: Program, content: str, **fields: Any) -> Message:
         with tenant_scope(program.tenant.id):
-            message, _ = accept(incoming, tenant_id=program.tenant.id)
-            if answered:
-                pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
-        return message
+            return sending.send_message(program.tenant, program.agent, content, **fields)
 
     return send
 

@@ -1,7 +1,7 @@
 """Query budgets of each page of a tenant's admin, independent of the number of rows."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import update_agent
-from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionRun
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionRun
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import ErasureRequest, MessageErasure
+from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, SendMessage
 from tests.messages import statements
@@ -112,23 +112,13 @@ def parameters(pending_a: Program) -> dict[str, Any]:
     with tenant_scope(pending_a.tenant.id):
         update_agent(Agent.objects.get(pk=pending_a.agent.pk), persona="Curt.")
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
-        fact: UUID = MemoryEntry.objects.as_of().get().pk
         run = ExtractionRun.objects.values_list("pk", flat=True)[0]
-        escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
+        escalation = Escalation.objects.get().pk
         key = ApiKey.objects.values_list("pk", flat=True)[0]
         person = User.objects.create_user("invited").pk
         done = ErasureRequest(user_id="x", requested_by="eva", done_at=timezone.now(), receipt={})
         done.save(force_insert=True)
         erasure = done.pk
-        erased = MessageErasure(
-            user_id="x",
-            agent_id=pending_a.agent.pk,
-            thread_id="t",
-            requested_by="eva",
-            done_at=timezone.now(),
-            receipt={},
-        )
-        erased.save(force_insert=True)
         shared = Message.objects.create(
             agent_id=pending_a.agent.pk,
             user_id="zoe",
@@ -141,13 +131,10 @@ def parameters(pending_a: Program) -> dict[str, Any]:
         "agent": pending_a.agent.pk,
         "message": reply.pk,
         "shared": shared,
-        "fact": fact,
         "escalation": escalation,
-        "identity": identity,
         "run": run,
         "key": key,
         "erasure": erasure,
-        "message_erasure": erased.pk,
         "person": person,
         "export": uuid4(),
     }

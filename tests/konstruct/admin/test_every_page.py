@@ -209,10 +209,6 @@ def test_pages_require_login(populated_a: Program, db: None) -> None:
             )
 
 
-def test_everything_append_only_is_on_the_site() -> None:
-    assert {model for model in APPEND_ONLY if not tenant_site.is_registered(model)} == set()
-
-
 @pytest.mark.parametrize("model", sorted(APPEND_ONLY, key=lambda model: model.__name__))
 def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
     populated_a: Program, browser: Browser, model: type[Model]

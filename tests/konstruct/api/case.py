@@ -21,3 +21,13 @@ class Case:
 
 def ada(seed: SeedData) -> str:
     return str(seed.program.agent.id)
+
+
+def graph(seed: SeedData) -> str:
+    """Return the thread of a LangGraph graph. Its name is the tenant's own."""
+    return f"graph-{ada(seed)}"
+
+
+def template(address: str) -> Callable[[SeedData], str]:
+    """Return a function that formats the address with ids of the fixture, as `{fact}`."""
+    return lambda seed: address.format(ada=ada(seed), graph=graph(seed), **vars(seed))

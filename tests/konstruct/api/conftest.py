@@ -16,7 +16,7 @@ from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.servers import MAIN
 from tests import database
-from tests.konstruct.api.routes import graph
+from tests.konstruct.api.case import graph
 from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program
 

@@ -6,7 +6,6 @@ Tests of all routes use these cases. A route without a case fails the suite.
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.db.models.functions import Now
@@ -19,30 +18,15 @@ from konstruct.orchestrator.models import Escalation, LanguageModel, ToolCall
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from tenants.context import tenant_scope
-from tests.konstruct.api.case import Case, ada
+from tests.konstruct.api.case import Case, ada, graph, template
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.interfaces import mem0_routes
 
 V1 = "/api/v1/"
 
 
-def at(path: str, **query: Callable[[SeedData], Any]) -> Callable[[SeedData], str]:
-    """Return a function that formats the address with ids of the fixture."""
-
-    def address(seed: SeedData) -> str:
-        parameters = {name: value(seed) for name, value in query.items()}
-        return V1 + path + (f"?{urlencode(parameters)}" if parameters else "")
-
-    return address
-
-
-def maria(seed: SeedData) -> str:
-    return "maria"
-
-
-def graph(seed: SeedData) -> str:
-    """Return the thread of a LangGraph graph. Its name is the tenant's own."""
-    return f"graph-{ada(seed)}"
+def at(path: str) -> Callable[[SeedData], str]:
+    return template(V1 + path)
 
 
 def _answerable(seed: SeedData) -> str:
@@ -99,44 +83,38 @@ def line(seed: SeedData) -> dict[str, str]:
     }
 
 
-OF_MARIA = {"agent": ada, "user_id": maria}
-T1 = {"thread_id": lambda seed: "t1"}
-ITEMS = "conversations/items/"
-RUNS = "extraction-runs/"
+OF_MARIA = "?agent={ada}&user_id=maria"
+OF_VERA = "?agent={ada}&user_id=vera"
 
 # By the name of the route and the method.
 CASES: dict[tuple[str, str], Case] = {
-    ("message-list", "GET"): Case(at("messages/", **OF_MARIA), messages=4),
+    ("message-list", "GET"): Case(at(f"messages/{OF_MARIA}"), messages=4),
     ("message-list", "POST"): Case(
         at("messages/"),
         messages=6,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
-    ("message-detail", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
+    ("message-detail", "GET"): Case(at("messages/{sent[id]}/"), messages=4),
     ("message-send-tool-results", "POST"): Case(
-        lambda seed: f"{V1}messages/{seed.sent['id']}/tool-results/",
-        messages=14,
-        body=_tool_results,
+        at("messages/{sent[id]}/tool-results/"), messages=14, body=_tool_results
     ),
-    ("message-detail", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=7),
-    ("exclusion-list", "GET"): Case(
-        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/", messages=4
-    ),
+    ("message-detail", "DELETE"): Case(at("messages/{sent[id]}/"), messages=7),
+    ("exclusion-list", "GET"): Case(at("messages/{excluded}/exclusions/"), messages=4),
     ("exclusion-list", "POST"): Case(
-        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
+        at("messages/{excluded}/exclusions/"),
         messages=7,
         body=lambda seed: {"start": 5, "end": 6, "reason": "A joke."},
     ),
     ("exclusion-detail", "DELETE"): Case(
-        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/", messages=8
+        at("messages/{excluded}/exclusions/{exclusion}/"), messages=8
     ),
     ("conversation-get-transcript", "PATCH"): Case(
-        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"),
+        at(f"conversations/transcript/{OF_MARIA}&thread_id=t1"),
         messages=7,
         body=lambda seed: {"title": "Tea", "metadata": {"ticket": 7}},
     ),
     ("conversation-get-transcript", "DELETE"): Case(
-        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=6
+        at(f"conversations/transcript/{OF_MARIA}&thread_id=t1"), messages=6
     ),
     ("message-import-messages", "POST"): Case(
         at("messages/import/"), messages=11, body=lambda seed: {"messages": [line(seed)]}
@@ -145,59 +123,45 @@ CASES: dict[tuple[str, str], Case] = {
     ("api-key-list", "POST"): Case(
         at("api-keys/"), messages=8, body=lambda seed: {"name": "new", "scopes": ["keys"]}
     ),
-    ("api-key-detail", "GET"): Case(lambda seed: f"{V1}api-keys/{seed.key}/", messages=3),
-    ("api-key-detail", "DELETE"): Case(lambda seed: f"{V1}api-keys/{seed.key}/", messages=7),
+    ("api-key-detail", "GET"): Case(at("api-keys/{key}/"), messages=3),
+    ("api-key-detail", "DELETE"): Case(at("api-keys/{key}/"), messages=7),
     ("agent-list", "GET"): Case(at("agents/"), messages=3),
     ("agent-list", "POST"): Case(
         at("agents/"), messages=15, body=lambda seed: {"name": f"new {uuid4().hex}"}
     ),
-    ("agent-detail", "GET"): Case(lambda seed: f"{V1}agents/{ada(seed)}/", messages=3),
+    ("agent-detail", "GET"): Case(at("agents/{ada}/"), messages=3),
     ("agent-detail", "PATCH"): Case(
-        lambda seed: f"{V1}agents/{ada(seed)}/", messages=17, body=lambda seed: {"persona": "Evil."}
+        at("agents/{ada}/"), messages=17, body=lambda seed: {"persona": "Evil."}
     ),
-    ("agent-version-list", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/versions/", messages=4
-    ),
+    ("agent-version-list", "GET"): Case(at("agents/{other.pk}/versions/"), messages=4),
     ("agent-version-restore-agent", "POST"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/versions/1/restore/",
-        messages=20,
-        body=lambda seed: {},
+        at("agents/{other.pk}/versions/1/restore/"), messages=20, body=lambda seed: {}
     ),
     ("dry-run-list", "POST"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
+        at("agents/{other.pk}/dry-runs/"),
         messages=32,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
-    ("question-list", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/", messages=4
-    ),
+    ("question-list", "GET"): Case(at("agents/{other.pk}/questions/"), messages=4),
     ("question-list", "POST"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
+        at("agents/{other.pk}/questions/"),
         messages=8,
         body=lambda seed: {"content": "Who are you?"},
     ),
-    ("question-detail", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/{seed.question}/", messages=3
-    ),
-    ("question-detail", "DELETE"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/{seed.question}/", messages=6
-    ),
+    ("question-detail", "GET"): Case(at("agents/{other.pk}/questions/{question}/"), messages=3),
+    ("question-detail", "DELETE"): Case(at("agents/{other.pk}/questions/{question}/"), messages=6),
     ("question-list-question-answers", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/", messages=4
+        at("agents/{other.pk}/questions/answers/"), messages=4
     ),
-    ("question-get-question-run", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", messages=5
-    ),
-    ("question-get-question-run", "POST"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", messages=6
-    ),
-    ("conversation-list", "GET"): Case(at("conversations/", **OF_MARIA), messages=6),
+    ("question-get-question-run", "GET"): Case(at("agents/{other.pk}/questions/run/"), messages=5),
+    ("question-get-question-run", "POST"): Case(at("agents/{other.pk}/questions/run/"), messages=6),
+    ("conversation-list", "GET"): Case(at(f"conversations/{OF_MARIA}"), messages=6),
     ("conversation-get-transcript", "GET"): Case(
-        at("conversations/transcript/", **OF_MARIA), messages=3
+        at(f"conversations/transcript/{OF_MARIA}"), messages=3
     ),
-    ("item-list", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), messages=4),
+    ("item-list", "GET"): Case(at(f"conversations/items/{OF_MARIA}&thread_id=t1"), messages=4),
     ("item-list", "POST"): Case(
-        at(ITEMS),
+        at("conversations/items/"),
         messages=12,
         body=lambda seed: {
             "agent": ada(seed),
@@ -206,10 +170,10 @@ CASES: dict[tuple[str, str], Case] = {
             "items": [{"item": {}, "said": {"role": "user", "content": "Hello"}}],
         },
     ),
-    ("item-list", "DELETE"): Case(at(ITEMS, **OF_MARIA, **T1), messages=4),
-    ("item-detail", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
+    ("item-list", "DELETE"): Case(at(f"conversations/items/{OF_MARIA}&thread_id=t1"), messages=4),
+    ("item-detail", "DELETE"): Case(at("conversations/items/{item}/"), messages=4),
     ("chat-completions", "POST"): Case(
-        lambda seed: "/v1/chat/completions",
+        template("/v1/chat/completions"),
         messages=11,
         body=lambda seed: {
             "model": ada(seed),
@@ -228,7 +192,7 @@ CASES: dict[tuple[str, str], Case] = {
             "task": "What do I drink?",
         },
     ),
-    ("escalation-list", "GET"): Case(at("escalations/", **OF_MARIA), messages=4),
+    ("escalation-list", "GET"): Case(at(f"escalations/{OF_MARIA}"), messages=4),
     ("escalation-list", "POST"): Case(
         at("escalations/"),
         messages=10,
@@ -239,11 +203,9 @@ CASES: dict[tuple[str, str], Case] = {
             "reason": "Help.",
         },
     ),
-    ("escalation-detail", "GET"): Case(
-        lambda seed: f"{V1}escalations/{seed.escalation}/", messages=4
-    ),
+    ("escalation-detail", "GET"): Case(at("escalations/{escalation}/"), messages=4),
     ("escalation-assign-escalation", "PUT"): Case(
-        lambda seed: f"{V1}escalations/{seed.escalation}/assignment/",
+        at("escalations/{escalation}/assignment/"),
         messages=6,
         body=lambda seed: {"assigned_to": ""},
     ),
@@ -251,34 +213,34 @@ CASES: dict[tuple[str, str], Case] = {
         _answerable, messages=18, body=lambda seed: {"content": "It is on its way."}
     ),
     ("escalation-resolve-escalation", "POST"): Case(
-        lambda seed: f"{V1}escalations/{seed.escalation}/resolution/",
+        at("escalations/{escalation}/resolution/"),
         messages=9,
         body=lambda seed: {"let_agent_answer": True},
     ),
-    ("extraction-run-list", "GET"): Case(at(RUNS, **OF_MARIA), messages=4),
+    ("extraction-run-list", "GET"): Case(at(f"extraction-runs/{OF_MARIA}"), messages=4),
     ("extraction-run-list", "POST"): Case(
-        at(RUNS),
+        at("extraction-runs/"),
         messages=16,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
-    ("extraction-run-detail", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", messages=4),
+    ("extraction-run-detail", "GET"): Case(at("extraction-runs/{run}/"), messages=4),
     ("extraction-run-apply-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.preview}/apply/", messages=13
+        at("extraction-runs/{preview}/apply/"), messages=13
     ),
     ("extraction-run-roll-back-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", messages=22
+        at("extraction-runs/{run}/roll-back/"), messages=22
     ),
     ("extraction-run-replay-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=15, body=lambda seed: {}
+        at("extraction-runs/{run}/replay/"), messages=15, body=lambda seed: {}
     ),
     ("extraction-run-compare-extraction-runs", "GET"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
+        at("extraction-runs/{run}/comparison/?other={preview}"), messages=4
     ),
-    ("extraction-list", "GET"): Case(at("extractions/", **OF_MARIA), messages=4),
+    ("extraction-list", "GET"): Case(at(f"extractions/{OF_MARIA}"), messages=4),
     ("extraction-retry-extraction", "POST"): Case(
-        lambda seed: f"{V1}extractions/{seed.extraction}/retry/", messages=6
+        at("extractions/{extraction}/retry/"), messages=6
     ),
-    ("fact-list", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=4),
+    ("fact-list", "GET"): Case(at(f"facts/{OF_VERA}"), messages=4),
     ("fact-list", "POST"): Case(
         at("facts/"),
         messages=12,
@@ -300,33 +262,25 @@ CASES: dict[tuple[str, str], Case] = {
         at("facts/batch/delete/"), messages=12, body=lambda seed: {"memory_ids": [str(seed.fact)]}
     ),
     ("fact-put-fact", "PUT"): Case(
-        at("facts/by-external-id/1/", agent=ada, user_id=lambda seed: "vera"),
+        at(f"facts/by-external-id/1/{OF_VERA}"),
         messages=14,
         body=lambda seed: {"content": "Vera is tall."},
     ),
-    ("fact-put-fact", "DELETE"): Case(
-        at("facts/by-external-id/own/", agent=ada, user_id=lambda seed: "vera"), messages=12
-    ),
+    ("fact-put-fact", "DELETE"): Case(at(f"facts/by-external-id/own/{OF_VERA}"), messages=12),
     ("fact-search-facts", "POST"): Case(
         at("facts/search/"),
         messages=5,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "query": "What does Vera like?"},
     ),
-    ("fact-detail", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
+    ("fact-detail", "GET"): Case(at("facts/{fact}/"), messages=5),
     ("fact-detail", "PATCH"): Case(
-        lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=21,
-        body=lambda seed: {"content": "Vera hates tea."},
+        at("facts/{fact}/"), messages=21, body=lambda seed: {"content": "Vera hates tea."}
     ),
-    ("fact-detail", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=12),
-    ("fact-list-fact-versions", "GET"): Case(
-        lambda seed: f"{V1}facts/{seed.fact}/history/", messages=5
-    ),
+    ("fact-detail", "DELETE"): Case(at("facts/{fact}/"), messages=12),
+    ("fact-list-fact-versions", "GET"): Case(at("facts/{fact}/history/"), messages=5),
     **{
         (f"fact-{decision}-fact", "POST"): Case(
-            lambda seed, decision=decision, fact=fact: (  # type: ignore[misc]
-                f"{V1}facts/{getattr(seed, fact)}/{decision}/"
-            ),
+            at(f"facts/{{{fact}}}/{decision}/"),
             messages=messages,
             body=lambda seed: {"reason": "Checked."},
         )
@@ -337,12 +291,8 @@ CASES: dict[tuple[str, str], Case] = {
             ("restore", "rejected", 11),
         )
     },
-    ("fact-list-fact-events", "GET"): Case(
-        lambda seed: f"{V1}facts/{seed.rejected}/events/", messages=4
-    ),
-    ("fact-list-fact-replies", "GET"): Case(
-        lambda seed: f"{V1}facts/{seed.fact}/replies/", messages=6
-    ),
+    ("fact-list-fact-events", "GET"): Case(at("facts/{rejected}/events/"), messages=4),
+    ("fact-list-fact-replies", "GET"): Case(at("facts/{fact}/replies/"), messages=6),
     ("identity-list", "GET"): Case(at("identities/"), messages=3),
     ("identity-list", "POST"): Case(
         at("identities/"),
@@ -350,19 +300,17 @@ CASES: dict[tuple[str, str], Case] = {
         messages=9,
         body=lambda seed: {"channel": "slack", "native_id": f"U{uuid4()}"},
     ),
-    ("identity-detail", "GET"): Case(lambda seed: f"{V1}identities/{seed.identity}/", messages=3),
+    ("identity-detail", "GET"): Case(at("identities/{identity}/"), messages=3),
     ("identity-link-identity", "PUT"): Case(
-        lambda seed: f"{V1}identities/{seed.identity}/link/",
+        at("identities/{identity}/link/"),
         messages=14,
         # Not theo: a person with an open erasure cannot be merged.
         body=lambda seed: {"user_id": "vera"},
     ),
-    ("identity-link-identity", "DELETE"): Case(
-        lambda seed: f"{V1}identities/{seed.identity}/link/", messages=9
-    ),
+    ("identity-link-identity", "DELETE"): Case(at("identities/{identity}/link/"), messages=9),
     ("session-list", "GET"): Case(at("sessions/"), messages=3),
-    ("session-detail", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=4),
-    ("session-detail", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=7),
+    ("session-detail", "GET"): Case(at("sessions/{graph}/"), messages=4),
+    ("session-detail", "DELETE"): Case(at("sessions/{graph}/"), messages=7),
     ("memory-search-memories", "POST"): Case(
         at("memories/search/"),
         messages=9,
@@ -373,28 +321,23 @@ CASES: dict[tuple[str, str], Case] = {
             "include": ["messages", "facts"],
         },
     ),
-    ("search", "GET"): Case(at("search/", q=lambda seed: "tea", **OF_MARIA), messages=11),
-    ("models", "GET"): Case(lambda seed: "/v1/models", messages=3),
-    ("model", "GET"): Case(lambda seed: f"/v1/models/{ada(seed)}", messages=3),
-    ("recall-event-list", "GET"): Case(at("recall-events/", **OF_MARIA), messages=5),
-    ("recall-event-detail", "GET"): Case(
-        lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=7
-    ),
-    ("tool-call-list", "GET"): Case(at("tool-calls/", **OF_MARIA), messages=4),
-    ("tool-call-detail", "GET"): Case(lambda seed: f"{V1}tool-calls/{seed.call}/", messages=4),
+    ("search", "GET"): Case(at(f"search/{OF_MARIA}&q=tea"), messages=11),
+    ("models", "GET"): Case(template("/v1/models"), messages=3),
+    ("model", "GET"): Case(template("/v1/models/{ada}"), messages=3),
+    ("recall-event-list", "GET"): Case(at(f"recall-events/{OF_MARIA}"), messages=5),
+    ("recall-event-detail", "GET"): Case(at("recall-events/{event.id}/"), messages=7),
+    ("tool-call-list", "GET"): Case(at(f"tool-calls/{OF_MARIA}"), messages=4),
+    ("tool-call-detail", "GET"): Case(at("tool-calls/{call}/"), messages=4),
     ("tool-call-decide-tool-call", "POST"): Case(
-        lambda seed: f"{V1}tool-calls/{seed.call}/decision/",
-        messages=8,
-        body=lambda seed: {"approve": False},
+        at("tool-calls/{call}/decision/"), messages=8, body=lambda seed: {"approve": False}
     ),
     ("usage-get-usage-by-day", "GET"): Case(
-        at("usage/days/", first=lambda seed: "2026-01-01", last=lambda seed: "2026-01-03"),
-        messages=8,
+        at("usage/days/?first=2026-01-01&last=2026-01-03"), messages=8
     ),
-    ("usage-get-model-usage", "GET"): Case(at("usage/models/", agent=ada), messages=3),
+    ("usage-get-model-usage", "GET"): Case(at("usage/models/?agent={ada}"), messages=3),
     ("usage", "GET"): Case(at("usage/"), messages=11),
-    ("user-list", "GET"): Case(at("users/", **OF_MARIA), messages=4),
-    ("user-list-timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
+    ("user-list", "GET"): Case(at(f"users/{OF_MARIA}"), messages=4),
+    ("user-list-timeline", "GET"): Case(at("users/maria/timeline/?agent={ada}"), messages=4),
     ("user-export-user", "GET"): Case(at("users/maria/export/"), messages=53),
     ("user-detail", "GET"): Case(at("users/maria/"), messages=3),
     ("user-detail", "PUT"): Case(
@@ -408,15 +351,13 @@ CASES: dict[tuple[str, str], Case] = {
         at("erasures/"), messages=7, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
     ),
     ("erasure-list-affected-replies", "GET"): Case(
-        at("erasures/replies/", user_id=lambda seed: "maria"), messages=4
+        at("erasures/replies/?user_id=maria"), messages=4
     ),
-    ("erasure-detail", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
+    ("erasure-detail", "GET"): Case(at("erasures/{erasure}/"), messages=4),
     ("history-import-list", "POST"): Case(
         at("imports/"), messages=6, body=lambda seed: {"file": "SGVsbG8=", "file_name": "a.txt"}
     ),
-    ("history-import-detail", "GET"): Case(
-        lambda seed: f"{V1}imports/{seed.history_import}/", messages=3
-    ),
+    ("history-import-detail", "GET"): Case(at("imports/{history_import}/"), messages=3),
     ("memory-tool", "POST"): Case(
         at("memory-tool/"),
         messages=4,
@@ -427,7 +368,7 @@ CASES: dict[tuple[str, str], Case] = {
         },
     ),
     ("claude-code-hooks", "POST"): Case(
-        at("claude-code/hooks/", agent=ada, user_id=lambda seed: "maria"),
+        at(f"claude-code/hooks/{OF_MARIA}"),
         messages=11,
         body=lambda seed: {
             "session_id": "s1",
@@ -442,77 +383,30 @@ CASES: dict[tuple[str, str], Case] = {
         messages=8,
         body=lambda seed: {"name": "backup", "endpoint": "https://llm.invalid/v1"},
     ),
-    ("language-model-detail", "GET"): Case(
-        lambda seed: f"{V1}language-models/{seed.language_model}/", messages=3
-    ),
+    ("language-model-detail", "GET"): Case(at("language-models/{language_model}/"), messages=3),
     ("language-model-detail", "PATCH"): Case(
-        lambda seed: f"{V1}language-models/{seed.language_model}/",
-        messages=8,
-        body=lambda seed: {"position": 1},
+        at("language-models/{language_model}/"), messages=8, body=lambda seed: {"position": 1}
     ),
-    ("language-model-detail", "DELETE"): Case(
-        lambda seed: f"{V1}language-models/{seed.language_model}/", messages=5
-    ),
+    ("language-model-detail", "DELETE"): Case(at("language-models/{language_model}/"), messages=5),
     ("language-model-measure", "POST"): Case(_test_of_model, messages=5),
     ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
     ("webhook-list", "POST"): Case(
         at("webhooks/"), messages=3, body=lambda seed: {"url": "https://hooks.example.com/"}
     ),
-    ("webhook-detail", "GET"): Case(lambda seed: f"{V1}webhooks/{seed.webhook}/", messages=3),
+    ("webhook-detail", "GET"): Case(at("webhooks/{webhook}/"), messages=3),
     ("webhook-detail", "PATCH"): Case(
-        lambda seed: f"{V1}webhooks/{seed.webhook}/",
-        messages=4,
-        body=lambda seed: {"is_active": False},
+        at("webhooks/{webhook}/"), messages=4, body=lambda seed: {"is_active": False}
     ),
-    ("webhook-detail", "DELETE"): Case(lambda seed: f"{V1}webhooks/{seed.webhook}/", messages=9),
-    ("webhook-rotate-secret", "POST"): Case(
-        lambda seed: f"{V1}webhooks/{seed.webhook}/secret/", messages=6
-    ),
+    ("webhook-detail", "DELETE"): Case(at("webhooks/{webhook}/"), messages=9),
+    ("webhook-rotate-secret", "POST"): Case(at("webhooks/{webhook}/secret/"), messages=6),
     ("webhook-delivery-list", "GET"): Case(at("webhook-deliveries/"), messages=3),
-    ("webhook-delivery-detail", "GET"): Case(
-        lambda seed: f"{V1}webhook-deliveries/{seed.delivery}/", messages=3
-    ),
+    ("webhook-delivery-detail", "GET"): Case(at("webhook-deliveries/{delivery}/"), messages=3),
     ("webhook-delivery-retry", "POST"): Case(
-        lambda seed: f"{V1}webhook-deliveries/{seed.delivery}/retry/", messages=6
+        at("webhook-deliveries/{delivery}/retry/"), messages=6
     ),
-    ("window", "GET"): Case(at("windows/", **OF_MARIA), messages=6),
-    ("window", "DELETE"): Case(at("windows/", **OF_MARIA), messages=5),
+    ("window", "GET"): Case(at(f"windows/{OF_MARIA}"), messages=6),
+    ("window", "DELETE"): Case(at(f"windows/{OF_MARIA}"), messages=5),
     **mem0_routes.CASES,
-}
-
-
-# The lists, so that each has two rows or more.
-LONG: dict[str, Callable[[SeedData], str]] = {
-    "message-list": at("messages/"),
-    "agent-list": at("agents/"),
-    "api-key-list": at("api-keys/"),
-    "agent-version-list": lambda seed: f"{V1}agents/{seed.other.pk}/versions/",
-    "question-list": lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
-    "question-list-question-answers": lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/",
-    "conversation-list": at("conversations/"),
-    "item-list": at(ITEMS, **OF_MARIA, **T1),
-    "conversation-get-transcript": at(
-        "conversations/transcript/", agent=ada, user_id=lambda seed: "theo"
-    ),
-    "escalation-list": at("escalations/"),
-    "extraction-run-list": at(RUNS),
-    "extraction-list": at("extractions/"),
-    "fact-list": at("facts/"),
-    "fact-list-fact-events": lambda seed: f"{V1}facts/{seed.rejected}/events/",
-    "fact-list-fact-versions": lambda seed: f"{V1}facts/{seed.fact}/history/",
-    "fact-list-fact-replies": lambda seed: f"{V1}facts/{seed.fact}/replies/",
-    "session-list": at("sessions/"),
-    "identity-list": at("identities/"),
-    "recall-event-list": at("recall-events/"),
-    "tool-call-list": at("tool-calls/"),
-    "user-list": at("users/"),
-    "language-model-list": at("language-models/"),
-    "webhook-list": at("webhooks/"),
-    "webhook-delivery-list": at("webhook-deliveries/"),
-    "user-list-timeline": at("users/maria/timeline/"),
-    "erasure-list": at("erasures/"),
-    "erasure-list-affected-replies": at("erasures/replies/", user_id=lambda seed: "maria"),
-    "exclusion-list": lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
 }
 
 

@@ -12,7 +12,7 @@ from konstruct.api.auth.keys import derive_key
 from konstruct.api.models import ApiKey
 from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
@@ -20,16 +20,6 @@ from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import (
-    Agent,
-    Escalation,
-    ExtractionCursor,
-    HistoryImport,
-    LanguageModel,
-    QuestionAnswer,
-    RunState,
-    ToolCall,
-)
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
@@ -76,7 +66,7 @@ class SeedData:
     """Ids of the created rows."""
 
     program: Program
-    other: Agent
+    other: models.Agent
     sent: dict[str, Any]
     reply: Message
     event: RecallEvent
@@ -170,7 +160,7 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
         reject(rejected, author=Author(AuthorKind.PERSON, "1", "eva"), reason=f"Trivial.{secret}")
         run = MemoryEntry.objects.values_list("run_id", flat=True).get(pk=proposed)
         extraction, *_ = [_store_progress(message, thread) for thread in ("t1", "t2")]
-        preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
+        preview = add_run(message, state=models.RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _store_trace(program, fact, secret)
         webhook, _ = [
@@ -178,13 +168,13 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             for number in (1, 2)
         ]
         record_event(EventType.FACT_ACTIVE, fact, agent_id=program.agent.id, user_id="vera")
-        upload = HistoryImport.objects.create(file_name=f"chat{secret}.txt", content=b"")
+        upload = models.HistoryImport.objects.create(file_name=f"chat{secret}.txt", content=b"")
         delivery = EventDelivery.objects.values_list("pk", flat=True)[0]
         # Not called by agents: they have no position.
         language_model = create_language_model(
             name=f"m1{secret}", endpoint="https://llm.invalid/v1", key="sk-1"
         ).pk
-        LanguageModel.objects.create(name=f"m2{secret}")  # of the deployment, which has none
+        models.LanguageModel.objects.create(name=f"m2{secret}")  # of the deployment, which has none
         own = ApiKey.objects.get(prefix=program.key.split("_")[2])
         key, _ = derive_key(
             own, name=f"Bot{secret}", scopes=["read"], agent_id=None, user_id=None, expires_at=None
@@ -196,10 +186,10 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
     )  # fmt: skip
 
 
-def _save_question(agent: Agent, content: str) -> UUID:
+def _save_question(agent: models.Agent, content: str) -> UUID:
     """Save a question with its answer; no question is waiting."""
     question = save_question(agent, content=content, user_id="maria")
-    QuestionAnswer.objects.create(
+    models.QuestionAnswer.objects.create(
         question=question,
         agent_id=agent.pk,
         user_id=question.user_id,
@@ -218,7 +208,7 @@ def _store_trace(program: Program, fact: UUID, secret: str) -> None:
 
 def _store_progress(message: Message, thread_id: str) -> UUID:
     """Store the progress of a conversation of maria's, with a failed extraction after it."""
-    cursor = ExtractionCursor.objects.create(
+    cursor = models.ExtractionCursor.objects.create(
         agent_id=message.agent_id,
         user_id=message.user_id,
         thread_id=thread_id,
@@ -229,8 +219,8 @@ def _store_progress(message: Message, thread_id: str) -> UUID:
     return cursor.pk
 
 
-def _escalated(program: Program, secret: str, thread_id: str) -> Escalation:
-    return Escalation.objects.create(
+def _escalated(program: Program, secret: str, thread_id: str) -> models.Escalation:
+    return models.Escalation.objects.create(
         agent_id=program.agent.id,
         user_id="maria",
         thread_id=thread_id,
@@ -240,9 +230,9 @@ def _escalated(program: Program, secret: str, thread_id: str) -> Escalation:
     )
 
 
-def _asked_for(message: Message | None, secret: str, position: int) -> ToolCall:
+def _asked_for(message: Message | None, secret: str, position: int) -> models.ToolCall:
     assert message is not None
-    return ToolCall.objects.create(
+    return models.ToolCall.objects.create(
         message=message,
         **Thread.of(message).as_filter,
         round=0,

@@ -5,7 +5,6 @@ Fields come from the description, so that new endpoints and fields are covered.
 
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -16,7 +15,7 @@ from django.urls import get_resolver
 
 from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.seed_data import SeedData
-from tests.openapi import described
+from tests.openapi import described, operation_of
 
 pytestmark = pytest.mark.long
 
@@ -69,16 +68,6 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def operation(path: str, method: str) -> dict[str, Any]:
-    """Return the described operation of a request."""
-    for template, operations in DESCRIBED["paths"].items():
-        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
-        if re.fullmatch(pattern, path.partition("?")[0]) and method.lower() in operations:
-            found: dict[str, Any] = operations[method.lower()]
-            return found
-    raise AssertionError(f"{method} {path} is not described")
-
-
 def fields_of(schema: dict[str, Any]) -> dict[str, Any]:
     """Return every field of an object, including those of its alternatives."""
     schema = resolved(schema)
@@ -114,7 +103,7 @@ def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str) ->
     case = CASES[route, method]
     assert case.body is not None
     path, body = case.path(seed), case.body(seed)
-    content = operation(path, method)["requestBody"]["content"]["application/json"]["schema"]
+    content = operation_of(path, method)["requestBody"]["content"]["application/json"]["schema"]
     requests = 0
     for odd in odd_bodies(body, content):
         sent = json.dumps(odd).encode()
@@ -132,7 +121,7 @@ def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str) ->
 def test_no_parameter_of_an_address_is_a_500(seed: SeedData, route: str, method: str) -> None:
     case = CASES[route, method]
     path = case.path(seed).partition("?")[0]
-    described = operation(path, method).get("parameters", [])
+    described = operation_of(path, method).get("parameters", [])
     names = {parameter["name"] for parameter in described if parameter["in"] == "query"}
     turns = itertools.cycle(ODD_ADDRESSES)
 

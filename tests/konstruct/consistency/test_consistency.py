@@ -8,11 +8,7 @@ from django.core.management import CommandError, call_command
 
 from konstruct.channels import delivery as deliveries, inbox
 from konstruct.consistency import LOST, NO_JOB, NO_QUOTE, NOT_EMBEDDED, verify
-from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.short_term import append_message
@@ -78,8 +74,10 @@ def let_wait(tenant: Tenant, agent: Agent) -> None:
     with tenant_scope(tenant.id), transaction.atomic():
         deliveries.enqueue(Message.objects.get(), channel="slack", address={})
         inbox.enqueue(channel="slack", workspace="T1", key="slack/1", event={})
-        request_erasure("nobody", by=EVA)
-        request_message_erasure(agent_id=agent.id, user_id="maria", thread_id="t", by=EVA)
+        erasure_requests.request_erasure("nobody", by=EVA)
+        erasure_requests.request_message_erasure(
+            agent_id=agent.id, user_id="maria", thread_id="t", by=EVA
+        )
         HistoryMerge.objects.create(from_user="a", user_id="b", requested_by="eva")
         channel_identities.HISTORY_MERGES.enqueue(HistoryMerge.objects.get().pk)
         RetentionRule.objects.create(days=10)

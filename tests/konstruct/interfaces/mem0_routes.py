@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.konstruct.api.case import Case, ada
+from tests.konstruct.api.case import Case, ada, template
 from tests.konstruct.api.seed_data import SeedData
 
 MEM0 = "/mem0/"
 
 
 def at(path: str) -> Callable[[SeedData], str]:
-    return lambda seed: MEM0 + path.format(fact=seed.fact, ada=ada(seed))
+    return template(MEM0 + path)
 
 
 def of_vera(seed: SeedData) -> dict[str, Any]:

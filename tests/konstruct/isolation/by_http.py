@@ -17,7 +17,8 @@ from psycopg.errors import InsufficientPrivilege
 from memory.context import SessionStore
 from tenants.context import public_scope
 from tests.konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
-from tests.konstruct.isolation.fixtures import THREAD, USER, TenantFixture, save_session
+from tests.konstruct.isolation.fixtures import THREAD, USER, TenantFixture
+from tests.konstruct.privacy.conftest import save_session
 
 NO_LOGIN = f"{NOT_TRIED}the log-in failed (is the host in ALLOWED_HOSTS?)"
 API = "/api/v1"
@@ -98,7 +99,7 @@ def _session_of_the_same_name(
 ) -> Iterator[Attempt]:
     """Clear a thread with the name of the victim's: only our own may change."""
     with suppress(InsufficientPrivilege):  # with the victim's schema, policies refuse our own row
-        save_session(attacker.tenant.id, "ours")
+        save_session(attacker.tenant, THREAD, "ours")
     store = SessionStore(victim.tenant.id)
     before = store.get_session(THREAD), store.get_session_messages(THREAD)
     response = browser.send("DELETE", f"{API}/sessions/{quote(THREAD)}/", None)

@@ -6,12 +6,10 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django_redis import get_redis_connection
-from langgraph.checkpoint.base import empty_checkpoint
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
@@ -24,6 +22,7 @@ from tenants.models import Tenant
 from tenants.redis_keys import idempotency_key
 from tenants.schemas import provisioning
 from tenants.serving import claim_workspace
+from tests.konstruct.privacy.conftest import save_session
 
 VECTOR = [1.0] + [0.0] * (EMBEDDING_DIMENSIONS - 1)
 # All tenants use the same names: a wrong tenant id alone would find the rows of another tenant.
@@ -50,19 +49,6 @@ class TenantFixture:
         return provisioning.default_domain(self.tenant.slug)
 
 
-def save_session(tenant_id: UUID, text: str) -> None:
-    """Save a session of one message."""
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"messages": [text]}
-    checkpoint["channel_versions"] = {"messages": "1"}
-    SessionStore(tenant_id).checkpointer.put(
-        {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
-        checkpoint,
-        {"run_id": text},
-        {"messages": "1"},
-    )
-
-
 def populate(tenant: Tenant) -> TenantFixture:
     """Write the rows of a throw-away tenant, with the application's role."""
     secret, password = f"secret{secrets.token_hex(8)}", secrets.token_urlsafe()
@@ -74,7 +60,7 @@ def populate(tenant: Tenant) -> TenantFixture:
     record_message(**turn, role="assistant", in_reply_to=question.id)
     append_turns(tenant.id, agent.id, USER, [Turn.of(question)])
     store_embedding(tenant.id, agent.id, USER, secret, "user", VECTOR)
-    save_session(tenant.id, secret)
+    save_session(tenant, THREAD, secret, run_id=secret)
     fact = MemoryEntry(
         tenant_id=tenant.id, agent_id=agent.id, user_id=USER, content=secret, embedding=VECTOR
     )

@@ -2,28 +2,18 @@
 
 import pytest
 
-from konstruct.llm.responder import (
-    DISCLAIMER,
-    FOUND,
-    NOTED,
-    NOTHING,
-    REMEMBER,
-    SMALL_TALK_ANSWER,
-    is_small_talk,
-    requested_tool_call,
-    respond,
-)
+from konstruct.llm import responder
 from konstruct.orchestrator.builder import build_messages_with_memory
 from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
 
 
 def ask(question: str, *, window: list[dict[str, str]] = [], recalled: list[str] = []) -> str:  # noqa: B006
-    return respond(build_messages_with_memory(Ada(), question, window, recalled))
+    return responder.respond(build_messages_with_memory(Ada(), question, window, recalled))
 
 
 def test_built_in_responder_reports_that_it_has_no_memories() -> None:
-    assert ask("Where did I move?") == NOTHING
-    assert "not a language model" in NOTHING
+    assert ask("Where did I move?") == responder.NOTHING
+    assert "not a language model" in responder.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -42,47 +32,50 @@ def test_built_in_responder_reports_that_it_has_no_memories() -> None:
     ],
 )
 def test_request_to_remember_is_confirmed(text: str, fact: str | None) -> None:
-    requested = requested_tool_call([user(text)], [{"function": {"name": REMEMBER}}])
+    requested = responder.requested_tool_call(
+        [user(text)], [{"function": {"name": responder.REMEMBER}}]
+    )
     assert (requested and requested.arguments) == (fact and {"fact": fact})
 
 
 def test_a_statement_is_noted_and_a_question_inside_it_is_answered() -> None:
-    assert ask("I moved to Porto.") == NOTED
-    assert ask("I moved to Porto. Where did I live before?") == NOTHING
+    assert ask("I moved to Porto.") == responder.NOTED
+    assert ask("I moved to Porto. Where did I live before?") == responder.NOTHING
 
 
 def test_built_in_responder_quotes_the_best_recalled_lines_in_order() -> None:
     lines = [f"Maria: fact {number}" for number in range(5)]
+    quoted = "- Maria: fact 0\n- Maria: fact 1\n- Maria: fact 2"
     assert ask("Which facts?", recalled=lines) == (
-        f"{FOUND}\n- Maria: fact 0\n- Maria: fact 1\n- Maria: fact 2\n{DISCLAIMER}"
+        f"{responder.FOUND}\n{quoted}\n{responder.DISCLAIMER}"
     )
 
 
 def test_built_in_responder_does_not_quote_its_own_answers() -> None:
-    own = f"Ada: {FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
+    own = f"Ada: {responder.FOUND}\n- Maria: I moved to Porto.\n{responder.DISCLAIMER}"
     answer = ask("Where did I move?", recalled=[own, "Maria: I moved to Porto."])
-    assert answer == f"{FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
+    assert answer == f"{responder.FOUND}\n- Maria: I moved to Porto.\n{responder.DISCLAIMER}"
 
 
 def test_built_in_responder_finds_the_last_message_in_the_window() -> None:
     window = [
         user("My dog is called Rex."),
-        assistant(NOTHING),
+        assistant(responder.NOTHING),
         user("The weather is fine."),
-        assistant(NOTHING),
+        assistant(responder.NOTHING),
     ]
     answer = ask("What is my dog called?", window=window)
-    assert answer == f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
+    assert answer == f"{responder.FOUND}\n- My dog is called Rex.\n{responder.DISCLAIMER}"
 
 
 def test_built_in_responder_does_not_answer_with_an_earlier_question() -> None:
-    window = [user("What is my dog called?"), assistant(NOTHING)]
-    assert ask("What is my dog called?", window=window) == NOTHING
+    window = [user("What is my dog called?"), assistant(responder.NOTHING)]
+    assert ask("What is my dog called?", window=window) == responder.NOTHING
 
 
 def test_stop_words_alone_find_nothing() -> None:
-    window = [user("I was there with them."), assistant(NOTHING)]
-    assert ask("Where was I?", window=window) == NOTHING
+    window = [user("I was there with them."), assistant(responder.NOTHING)]
+    assert ask("Where was I?", window=window) == responder.NOTHING
 
 
 FACT = "Fact: Deal closes in May."
@@ -96,7 +89,7 @@ FACT = "Fact: Deal closes in May."
     ],
 )  # fmt: skip
 def test_small_talk_is_answered_without_quotes(text: str) -> None:
-    assert ask(text, recalled=[FACT, f"user: {text}"]) == SMALL_TALK_ANSWER
+    assert ask(text, recalled=[FACT, f"user: {text}"]) == responder.SMALL_TALK_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -107,4 +100,4 @@ def test_small_talk_is_answered_without_quotes(text: str) -> None:
     ],
 )  # fmt: skip
 def test_message_with_more_than_a_greeting_is_not_small_talk(text: str) -> None:
-    assert not is_small_talk(text)
+    assert not responder.is_small_talk(text)

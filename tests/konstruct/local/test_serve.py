@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from konstruct.processes import is_alive
 from tenants.checks.connections import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in, run_python
 from tests.konstruct.test_metrics_files import ALERTS
+from tests.servers.valkey import free_port
 
 WORKERS = [("worker", queue) for queue in heartbeats.WORKERS]
 
@@ -108,12 +108,6 @@ def start_serve(home: Path, port: int, **variables: str) -> subprocess.Popen[str
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def refusal(home: Path, port: int | str, **variables: str) -> tuple[int, str]:

@@ -12,22 +12,12 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout, LLMUnavailable
-from konstruct.orchestrator import runner
+from konstruct.orchestrator import language_models, runner
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.dry_runs import LanguageModelTest, measure_language_model
 from konstruct.orchestrator.exceptions import AgentInvalid, LanguageModelInvalid, WrongState
 from konstruct.orchestrator.extraction import fact_requests, runs
-from konstruct.orchestrator.language_models import (
-    AGENT_LIMIT_REACHED,
-    LIMIT_REACHED,
-    MAX_FAILURES,
-    NONE_ACTIVE,
-    create_language_model,
-    delete_language_model,
-    key_of,
-    update_language_model,
-)
 from konstruct.orchestrator.models import ExtractionRun, LanguageModel, ModelCall, PendingReply
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -57,10 +47,10 @@ def chain(servers: Servers) -> Models:
     """The default chain of tenant A."""
     first, second = servers
     return (
-        create_language_model(
+        language_models.create_language_model(
             name="first", endpoint=f"{first.url}/v1", key=KEY, model="m1", position=1
         ),
-        create_language_model(
+        language_models.create_language_model(
             name="second",
             endpoint=f"{second.url}/v1",
             model="m2",
@@ -111,7 +101,7 @@ def test_the_next_model_answers_if_one_fails(
     llm_server: LLMServer,
 ) -> None:
     servers[0].default = answer
-    update_language_model(chain[0], timeout_seconds=1)
+    language_models.update_language_model(chain[0], timeout_seconds=1)
     assert reply(send_message()) == "From the second."
     assert calls() == FAILED_AND_DONE
     failed, done = ModelCall.objects.order_by("created_at")
@@ -162,23 +152,26 @@ def test_a_model_that_fails_often_is_left_out_for_a_while(
 ) -> None:
     first, second = servers
     first.default = Answer("busy", 503)
-    for _ in range(MAX_FAILURES + 2):
+    for _ in range(language_models.MAX_FAILURES + 2):
         assert ask(program) == "From the second."
-    assert (len(first.requests), len(second.requests)) == (MAX_FAILURES, MAX_FAILURES + 2)
+    assert (len(first.requests), len(second.requests)) == (
+        language_models.MAX_FAILURES,
+        language_models.MAX_FAILURES + 2,
+    )
     (paused,) = cache.get_many([f"model_paused:{model.pk}" for model in chain])
     assert paused == f"model_paused:{chain[0].pk}"
     keys = [key.decode() for key in get_redis_connection("default").keys("*model_paused*")]
     assert [key.partition(":")[0] for key in keys] == [str(program.tenant.pk)]
     get_redis_connection("default").flushdb()
     ask(program)
-    assert len(first.requests) == MAX_FAILURES + 1
+    assert len(first.requests) == language_models.MAX_FAILURES + 1
 
 
 def test_refused_requests_pause_no_model(program: Program, chain: Models, servers: Servers) -> None:
     servers[0].default = Answer({"error": "too long"}, 400)
-    for _ in range(MAX_FAILURES + 1):
+    for _ in range(language_models.MAX_FAILURES + 1):
         ask(program)
-    assert len(servers[0].requests) == MAX_FAILURES + 1
+    assert len(servers[0].requests) == language_models.MAX_FAILURES + 1
 
 
 def test_an_agent_calls_its_own_models_then_the_default_ones_then_the_deployment(
@@ -191,18 +184,18 @@ def test_an_agent_calls_its_own_models_then_the_default_ones_then_the_deployment
     assert request.body["model"] == "m1"
     update_agent(program.agent, language_models=["second", "first"])
     assert ask(program) == "From the second."
-    update_language_model(chain[1], is_active=False)
+    language_models.update_language_model(chain[1], is_active=False)
     assert ask(program) == "Noted."
-    update_language_model(chain[0], is_active=False)
-    with pytest.raises(LLMRefused, match=NONE_ACTIVE):
+    language_models.update_language_model(chain[0], is_active=False)
+    with pytest.raises(LLMRefused, match=language_models.NONE_ACTIVE):
         ask(program)
-    create_language_model(name="deployment's", model="m3")
+    language_models.create_language_model(name="deployment's", model="m3")
     update_agent(program.agent, language_models=["deployment's"], model="mine")
     assert (ask(program), llm_server.requests[-1].body["model"]) == ("Noted.", "m3")
     assert llm_server.requests[-1].headers["Authorization"] == "Bearer sk-of-the-deployment"
     update_agent(program.agent, language_models=[])
     for model in chain:
-        update_language_model(model, position=None)
+        language_models.update_language_model(model, position=None)
     assert (ask(program), llm_server.requests[-1].body["model"]) == ("Noted.", "mine")
     assert calls()[-1] == ("", "mine", "done")
 
@@ -212,12 +205,12 @@ def test_a_model_without_tokens_for_today_is_left_out(
 ) -> None:
     usage = {"prompt_tokens": 60, "completion_tokens": 40}
     servers[0].default = Answer({"choices": [{"message": {"content": "1"}}], "usage": usage})
-    update_language_model(chain[0], max_tokens_per_day=100)
-    update_language_model(chain[1], max_tokens_per_day=2_000_000)
+    language_models.update_language_model(chain[0], max_tokens_per_day=100)
+    language_models.update_language_model(chain[1], max_tokens_per_day=2_000_000)
     assert [ask(program), ask(program)] == ["1", "From the second."]
     with pytest.raises(LLMRefused) as caught:
         ask(program)
-    assert str(caught.value) == LIMIT_REACHED
+    assert str(caught.value) == language_models.LIMIT_REACHED
 
 
 def test_equal_models_of_two_tenants_have_their_own_keys_and_pauses(
@@ -225,13 +218,13 @@ def test_equal_models_of_two_tenants_have_their_own_keys_and_pauses(
 ) -> None:
     first, second = servers
     first.default = Answer("busy", 503)
-    for _ in range(MAX_FAILURES):
+    for _ in range(language_models.MAX_FAILURES):
         ask(program)
     sealed = LanguageModel.objects.get(name="first").secret_key
     with tenant_scope(program_b.tenant.pk):
         assert not LanguageModel.objects.exists()
         for name, server in (("first", first), ("second", second)):
-            create_language_model(
+            language_models.create_language_model(
                 id=chain[0].pk if name == "first" else chain[1].pk,
                 name=name,
                 endpoint=f"{server.url}/v1",
@@ -245,8 +238,8 @@ def test_equal_models_of_two_tenants_have_their_own_keys_and_pauses(
         assert ask(program_b) == "From the second."
         failed = ModelCall.objects.filter(outcome="failed").latest("created_at")
         assert "was encrypted for another place" in failed.error
-    assert len(first.requests) == MAX_FAILURES + 1
-    assert key_of(LanguageModel.objects.get(name="first")) == KEY
+    assert len(first.requests) == language_models.MAX_FAILURES + 1
+    assert language_models.key_of(LanguageModel.objects.get(name="first")) == KEY
 
 
 def test_no_error_or_log_has_the_key(
@@ -257,8 +250,8 @@ def test_no_error_or_log_has_the_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    update_language_model(chain[0], key="plainword77")
-    update_language_model(chain[1], is_active=False)
+    language_models.update_language_model(chain[0], key="plainword77")
+    language_models.update_language_model(chain[1], is_active=False)
     servers[0].default = Answer({"error": "Authorization: Bearer plainword77 plainword77"}, 400)
     send_message()
     with pytest.raises(LLMError) as caught:
@@ -292,7 +285,7 @@ def test_invalid_models_are_refused(
 ) -> None:
     settings.WEBHOOK_HOSTS = []
     with pytest.raises(LanguageModelInvalid, match=message):
-        create_language_model(
+        language_models.create_language_model(
             **{"name": "other", "endpoint": "https://llm.example.com/v1", **fields}
         )
     assert LanguageModel.objects.count() == 2
@@ -300,10 +293,10 @@ def test_invalid_models_are_refused(
 
 def test_a_key_is_not_sent_to_another_address(chain: Models, settings: Any) -> None:
     with pytest.raises(LanguageModelInvalid, match="Enter the key again"):
-        update_language_model(chain[0], endpoint="http://127.0.0.1:9/v1")
+        language_models.update_language_model(chain[0], endpoint="http://127.0.0.1:9/v1")
     settings.CHANNEL_TOKEN_KEYS = []
     with pytest.raises(LanguageModelInvalid, match="CHANNEL_TOKEN_KEYS"):
-        update_language_model(LanguageModel.objects.get(name="first"), key="new")
+        language_models.update_language_model(LanguageModel.objects.get(name="first"), key="new")
 
 
 def test_models_that_agents_name_stay(program: Program, chain: Models) -> None:
@@ -311,10 +304,13 @@ def test_models_that_agents_name_stay(program: Program, chain: Models) -> None:
         update_agent(program.agent, language_models=["first", "third"])
     program.agent.refresh_from_db()
     update_agent(program.agent, language_models=["first"])
-    for change in (delete_language_model, lambda model: update_language_model(model, name="new")):
+    for change in (
+        language_models.delete_language_model,
+        lambda model: language_models.update_language_model(model, name="new"),
+    ):
         with pytest.raises(WrongState, match="'ada'"):
             change(LanguageModel.objects.get(name="first"))
-    delete_language_model(chain[1])
+    language_models.delete_language_model(chain[1])
     assert LanguageModel.objects.get().name == "first"
 
 
@@ -349,7 +345,7 @@ def test_an_agent_that_has_used_its_tokens_of_the_day_gives_no_reply(
     update_agent(program.agent, max_tokens_per_day=101)
     assert [reply(send_message()) for _ in range(2)] == ["Yes.", "Yes."]
     send_message()
-    assert PendingReply.objects.get().last_error == AGENT_LIMIT_REACHED
+    assert PendingReply.objects.get().last_error == language_models.AGENT_LIMIT_REACHED
     assert len(llm_server.requests) == 2
     runner.complete(None, AgentForReply(program.agent, meter={"purpose": "extraction"}), PROMPT)
     other = create_agent(tenant_id=program.tenant.id, name="bo", max_tokens_per_day=1)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from konstruct import consistency
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy.archive.exporting import export_memory
 from memory.context import SessionStore
 from memory.indexing import embedding_jobs
@@ -17,6 +15,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct import sending
 from tests.konstruct.conftest import SendMessage
 from tests.konstruct.running import run_python
 
@@ -55,10 +54,9 @@ def send_in_pipeline(
     **given: Any,
 ) -> Message:
     """Send a message through the whole pipeline."""
-    agent_id = given.pop("agent_id", agent.id)
-    incoming = Incoming(agent_id, user_id, thread_id, "rest", content, **given)
-    message, _ = accept(incoming, tenant_id=tenant.id)
-    pipeline.handle(tenant_id=tenant.id, message_id=message.id)
+    message = sending.send_message(
+        tenant, agent, content, user_id=user_id, thread_id=thread_id, **given
+    )
     embedding_jobs.drain(tenant.id)
     return message
 

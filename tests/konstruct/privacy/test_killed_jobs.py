@@ -15,32 +15,22 @@ from django.db import connections
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.history_import import importing
-from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import jobs
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
+from tenants.audit import models
 from tenants.audit.access_log import Actor
-from tenants.audit.models import (
-    AccessEvent,
-    ActorKind,
-    ErasureRequest,
-    MessageErasure,
-    RetentionRule,
-)
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EVA = Actor(ActorKind.PERSON, "1", "eva")
+EVA = Actor(models.ActorKind.PERSON, "1", "eva")
 # The statement before which the first attempt is killed. Each one gets twice as far as the last.
 FURTHER = 2
 FIRST_KILL = 5
@@ -144,11 +134,11 @@ def test_a_killed_erasure_of_a_person_removes_them_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
     with tenant_scope(tenant_a.id):
-        request = request_erasure("maria", by=EVA)
+        request = erasure_requests.request_erasure("maria", by=EVA)
 
         assert killed_until_done(tenant_a, lambda: jobs.ERASE.carry_out(request.pk)) >= 2
 
-        receipt = ErasureRequest.objects.get().receipt
+        receipt = models.ErasureRequest.objects.get().receipt
         assert receipt is not None
         assert receipt["tables"]["memory_message"]["removed"] == TURNS
         assert (contents("maria"), contents("bob")) == ([], of("bob"))
@@ -163,13 +153,13 @@ def test_a_killed_erasure_of_a_message_removes_it_once(
 ) -> None:
     with tenant_scope(tenant_a.id):
         message = Message.objects.get(content="Turn 1 of maria.")
-        request = request_message_erasure(
+        request = erasure_requests.request_message_erasure(
             agent_id=agent.id, user_id="maria", thread_id="maria's", message_id=message.pk, by=EVA
         )
 
         assert killed_until_done(tenant_a, lambda: jobs.ERASE_MESSAGES.carry_out(request.pk)) >= 2
 
-        receipt = MessageErasure.objects.get().receipt
+        receipt = models.MessageErasure.objects.get().receipt
         assert receipt is not None
         assert receipt["tables"]["memory_message"]["removed"] == 1
         assert (contents("maria"), contents("bob")) == (of("maria", 0, 2, 3), of("bob"))
@@ -203,12 +193,12 @@ def test_killed_retention_removes_old_rows_and_logs_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
     with tenant_scope(tenant_a.id):
-        rule = RetentionRule.objects.create(days=30)
+        rule = models.RetentionRule.objects.create(days=30)
 
         assert killed_until_done(tenant_a, lambda: jobs.RETAIN.carry_out(rule.pk)) >= 2
 
         assert (contents("maria"), contents("bob")) == (of("maria", 2, 3), of("bob", 2, 3))
-        events = AccessEvent.objects.filter(actor="retention")
+        events = models.AccessEvent.objects.filter(actor="retention")
         assert sum(event.detail["messages"] for event in events) == TURNS
     for user_id in ("maria", "bob"):
         assert window(tenant_a, agent, user_id) == of(user_id, 2, 3)

@@ -23,19 +23,11 @@ from konstruct.privacy.erasure.erasing import carry_out
 from konstruct.privacy.jobs import MERGE
 from konstruct.privacy.retention import apply_rules
 from memory.models import AgentUserModel, Message
+from tenants import personal_data
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
-from tenants.personal_data import (
-    PUBLIC,
-    Export,
-    OnErasure,
-    PersonalData,
-    declarations,
-    personal_tables,
-    undeclared_names,
-)
 from tests import database
 from tests.konstruct.conftest import SendMessage
 
@@ -93,7 +85,7 @@ def declare() -> Iterator[Callable[..., Any]]:
 
 def unknown(tenant: Tenant) -> list[str]:
     with connection.cursor() as cursor:
-        return undeclared_names(cursor, tenant.schema_name)
+        return personal_data.undeclared_names(cursor, tenant.schema_name)
 
 
 def failed_checks() -> list[str]:
@@ -108,7 +100,7 @@ def test_every_table_is_declared(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         assert unknown(tenant_a) == []
     with public_scope(), connection.cursor() as cursor:
-        assert undeclared_names(cursor, PUBLIC) == []
+        assert personal_data.undeclared_names(cursor, personal_data.PUBLIC) == []
     assert failed_checks() == []
 
 
@@ -118,11 +110,11 @@ def test_a_declaration_names_tables_that_there_are(tenant_a: Tenant) -> None:
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v')"
             " AND relnamespace IN (current_schema()::regnamespace, 'public'::regnamespace)"
         )
-        assert declarations().keys() == {name for (name,) in cursor.fetchall()}
+        assert personal_data.declarations().keys() == {name for (name,) in cursor.fetchall()}
 
 
 def test_rows_are_deleted_before_those_they_refer_to() -> None:
-    order = list(personal_tables())
+    order = list(personal_data.personal_tables())
     for table in ("memory_conversationembedding", "channels_delivery", "orchestrator_toolcall"):
         assert order.index(table) < order.index("memory_message")
     assert order.index("memory_memoryattribute") < order.index("memory_memoryentry")
@@ -139,16 +131,18 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     diary = declare(
-        personal_data=PersonalData(
+        personal_data=personal_data.PersonalData(
             subject="user_id",
             agent="agent_id",
             message="message_id",
             key="id",
-            export=Export(kind="diaries", position=99),
+            export=personal_data.Export(kind="diaries", position=99),
             retention="message_id IS NULL AND created_at < %(before)s",
         )
     )
-    assert personal_tables()["memory_diary"].on_erasure is OnErasure.DELETE
+    assert (
+        personal_data.personal_tables()["memory_diary"].on_erasure is personal_data.OnErasure.DELETE
+    )
     assert (unknown(tenant_a), failed_checks()) == ([], [])
 
     def write(message: Message | None, user_id: str, **values: Any) -> None:

@@ -16,6 +16,7 @@ from memory.archive import (
 )
 from memory.embedding import embedder
 from memory.exceptions import InvalidArgument
+from tests.memory.archive.processes import Letters
 
 TRIP = [
     {"role": "user", "content": "We fly to Lisbon on Friday morning."},
@@ -26,19 +27,6 @@ WORK = [
     {"role": "user", "content": "The quarterly report is due at the end of the month."},
     {"role": "assistant", "content": "I have moved the meeting with the auditors to Tuesday."},
 ]
-
-
-class Letters:
-    """A small second model: counts of the letters a to h."""
-
-    version = "letters@1"
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def encode(self, texts: Sequence[str]) -> Any:
-        self.texts += texts
-        return [[text.count(letter) + 0.1 for letter in "abcdefgh"] for text in texts]
 
 
 @pytest.fixture
@@ -141,7 +129,7 @@ def test_the_model_is_not_loaded_before_something_is_embedded(
 
 
 def test_messages_of_another_model_are_not_forgotten_in_silence(path: Path) -> None:
-    old, new = Letters(), Letters()
+    old, new = Letters("abcdefgh"), Letters("abcdefgh")
     new.version = "letters@2"
     with MemoryManager(path, old, dimensions=8) as manager:
         conversation = manager.create_conversation()
@@ -170,7 +158,7 @@ def test_interrupted_reembedding_continues(path: Path, monkeypatch: pytest.Monke
             conversation,
             [{"role": "user", "content": f"text {n}" if n % 5 else " "} for n in range(15)],
         )
-    embedder = Letters()
+    embedder = Letters("abcdefgh")
     working = embedder.encode
 
     def fails_at_the_third_batch(texts: Sequence[str]) -> Any:

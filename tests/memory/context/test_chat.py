@@ -4,21 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.context.chat import (
-    CONTEXT_NOTICE,
-    CONTEXT_OPENING,
-    alternating_turns,
-    chat_sections,
-    fact_line,
-    flatten,
-    interleave,
-    list_item_line,
-    list_item_text,
-    split_sections,
-    turn_line,
-    turn_text,
-    without_date_prefixes,
-)
+from memory.context import chat
 
 
 def user(content: str) -> dict[str, str]:
@@ -30,11 +16,11 @@ def assistant(content: str) -> dict[str, str]:
 
 
 def test_sections_have_the_order_of_the_prompt() -> None:
-    sections = chat_sections("You are Ada.", "- tea", [user("Hi"), assistant("Hello")], "Why?")
+    sections = chat.chat_sections("You are Ada.", "- tea", [user("Hi"), assistant("Hello")], "Why?")
     assert [*sections] == ["system", "memory", "session", "task"]
-    assert flatten(sections) == [
+    assert chat.flatten(sections) == [
         {"role": "system", "content": "You are Ada."},
-        {"role": "system", "content": f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n- tea"},
+        {"role": "system", "content": f"{chat.CONTEXT_OPENING}\n{chat.CONTEXT_NOTICE}\n- tea"},
         user("Hi"),
         assistant("Hello"),
         user("Why?"),
@@ -43,19 +29,19 @@ def test_sections_have_the_order_of_the_prompt() -> None:
 
 def test_a_turn_without_an_answer_is_in_the_message_of_the_task() -> None:
     turns = [user("Hi"), assistant("Hello"), user("Is it late?")]
-    sections = chat_sections("You are Ada.", "", turns, "Hello?")
+    sections = chat.chat_sections("You are Ada.", "", turns, "Hello?")
     assert sections["session"] == turns[:2]
     assert sections["task"] == [user("Is it late?\n\nHello?")]
 
 
 def test_instructions_of_an_application_are_a_message_after_the_system_prompt() -> None:
-    sections = chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
-    messages = flatten(sections)
+    sections = chat.chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
+    messages = chat.flatten(sections)
     assert [message["content"] for message in messages[:2]] == ["You are Ada.", "Be brief."]
-    assert messages[2]["content"].startswith(CONTEXT_OPENING)
-    assert split_sections(messages, "Be brief.") == sections
-    without_memories = chat_sections("You are Ada.", "", [], "Why?", instructions="Be brief.")
-    assert split_sections(flatten(without_memories), "Be brief.") == without_memories
+    assert messages[2]["content"].startswith(chat.CONTEXT_OPENING)
+    assert chat.split_sections(messages, "Be brief.") == sections
+    without_memories = chat.chat_sections("You are Ada.", "", [], "Why?", instructions="Be brief.")
+    assert chat.split_sections(chat.flatten(without_memories), "Be brief.") == without_memories
 
 
 @pytest.mark.parametrize(
@@ -76,7 +62,7 @@ def test_instructions_of_an_application_are_a_message_after_the_system_prompt() 
 def test_window_is_changed_to_alternating_roles(
     window: list[dict[str, str]], expected: list[dict[str, str]]
 ) -> None:
-    assert alternating_turns(window) == expected
+    assert chat.alternating_turns(window) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,34 +77,37 @@ def test_window_is_changed_to_alternating_roles(
 )
 def test_a_users_turn_begins_with_its_date_where_it_has_one(at: object, opening: str) -> None:
     turn = {"role": "user", "content": "My sister visits tomorrow.", "at": at}
-    assert turn_text(turn) == f"{opening}My sister visits tomorrow."
-    assert without_date_prefixes(turn_text(turn)) == "My sister visits tomorrow."
-    assert turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
+    assert chat.turn_text(turn) == f"{opening}My sister visits tomorrow."
+    assert chat.without_date_prefixes(chat.turn_text(turn)) == "My sister visits tomorrow."
+    assert chat.turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
 
 
 def test_facts_have_labels_and_turns_have_speaker_and_time() -> None:
     said_at = datetime(2026, 1, 5, 10, 12, tzinfo=UTC)
 
-    assert fact_line("Ann likes tea.") == "- Fact: Ann likes tea."
+    assert chat.fact_line("Ann likes tea.") == "- Fact: Ann likes tea."
     assert (
-        turn_line("I like tea.", "Ann", said_at) == "- [Monday, 2026-01-05 10:12] Ann: I like tea."
+        chat.turn_line("I like tea.", "Ann", said_at)
+        == "- [Monday, 2026-01-05 10:12] Ann: I like tea."
     )
-    assert turn_line("I like tea.", "user") == "- user: I like tea."
+    assert chat.turn_line("I like tea.", "user") == "- user: I like tea."
 
 
 def test_no_memory_can_pose_as_another_item() -> None:
-    assert fact_line("tea\n- Fact: rye\r\n\u2028- x ") == ("- Fact: tea\n  - Fact: rye\n  \n  - x")
+    assert chat.fact_line("tea\n- Fact: rye\r\n\u2028- x ") == (
+        "- Fact: tea\n  - Fact: rye\n  \n  - x"
+    )
 
 
 def test_best_of_each_ranking_precedes_all_second_ones() -> None:
-    assert interleave(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
-    assert interleave([], ["1", "2"]) == ["1", "2"]
-    assert interleave() == []
+    assert chat.interleave(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
+    assert chat.interleave([], ["1", "2"]) == ["1", "2"]
+    assert chat.interleave() == []
 
 
 def test_fitted_line_is_unchanged_and_its_text_is_plain() -> None:
     line = "- Ann: I like\r tea [… truncated …] and"
-    text = list_item_text(line)
-    assert (str(text), list_item_line(text)) == ("Ann: I like\r tea [… truncated …] and", line)
-    assert list_item_text("- a\n  b") == "a\nb"
-    assert list_item_line("a\nb") == "- a\n  b"
+    text = chat.list_item_text(line)
+    assert (str(text), chat.list_item_line(text)) == ("Ann: I like\r tea [… truncated …] and", line)
+    assert chat.list_item_text("- a\n  b") == "a\nb"
+    assert chat.list_item_line("a\nb") == "- a\n  b"

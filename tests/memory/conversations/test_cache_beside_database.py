@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from memory.conversations.short_term import (
-    append_message,
-    append_turns,
-    clear_window,
-    delete_window,
-)
+from memory.conversations import short_term
 from memory.conversations.thread_window import append_to_thread, get_thread_turns
 from memory.conversations.transcript import record_message
 from memory.conversations.window_store import Turn
@@ -42,7 +37,7 @@ def exchange(tenant_a: Tenant) -> Callable[..., Message]:
         reply, _ = record_message(
             **named, role="assistant", content=answer, in_reply_to=user_turn.id
         )
-        append_turns(tenant.id, AGENT, USER, [Turn.of(user_turn), Turn.of(reply)])
+        short_term.append_turns(tenant.id, AGENT, USER, [Turn.of(user_turn), Turn.of(reply)])
         for message in (user_turn, reply):
             append_to_thread(tenant.id, message)
         return reply
@@ -93,10 +88,10 @@ def test_rolled_back_clear_changes_no_window(
     tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
     exchange("q1", "a1")
-    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "alone")
     before = held(tenant_a)
     with rolled_back(tenant_a):
-        clear_window(tenant_a.id, AGENT, USER)
+        short_term.clear_window(tenant_a.id, AGENT, USER)
         assert held(tenant_a) == before
     assert held(tenant_a) == before
     assert contents(tenant_a.id) == ["q1", "a1", "alone"]
@@ -108,10 +103,10 @@ def test_rolled_back_clear_changes_no_window(
 def test_clear_is_kept_after_a_kill_between_commit_and_cache(
     tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
-    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "alone")
     exchange("q1", "a1")
     before = held(tenant_a)
-    clear_window(tenant_a.id, AGENT, USER)
+    short_term.clear_window(tenant_a.id, AGENT, USER)
     put_back(tenant_a, before)
     assert contents(tenant_a.id) == []
     assert thread(tenant_a) == []
@@ -120,7 +115,7 @@ def test_clear_is_kept_after_a_kill_between_commit_and_cache(
     assert contents(tenant_a.id) == ["q2", "a2"]
     assert thread(tenant_a) == ["q2", "a2"]
     put_back(tenant_a, before)
-    append_message(tenant_a.id, AGENT, USER, "user", "new")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "new")
     assert contents(tenant_a.id) == ["q2", "a2", "new"]
 
 
@@ -130,10 +125,10 @@ def test_older_dump_with_a_newer_cache(
     """The windows contain the messages of the dump only, and only those of this tenant."""
     for tenant in (tenant_a, tenant_b):
         exchange("q1", "a1", tenant)
-        clear_window(tenant.id, AGENT, USER)
+        short_term.clear_window(tenant.id, AGENT, USER)
     lost = exchange("q2", "a2")
     exchange("q2", "a2", tenant_b)
-    append_message(tenant_a.id, AGENT, USER, "user", "after the lost clear")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "after the lost clear")
     restore_before(tenant_a, lost)
     newer = held(tenant_a)
     assert contents(tenant_a.id) == ["q1", "a1"]
@@ -143,7 +138,7 @@ def test_older_dump_with_a_newer_cache(
     assert contents(tenant_a.id) == ["q1", "a1", "q3", "a3"]
     assert thread(tenant_a) == ["q1", "a1", "q2", "q3", "a3"]
     assert contents(tenant_b.id) == ["q2", "a2"]
-    clear_window(tenant_a.id, AGENT, USER)
+    short_term.clear_window(tenant_a.id, AGENT, USER)
     assert contents(tenant_a.id) == []
 
 
@@ -160,7 +155,7 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
         tenant, number = job
         for step in range(6):
             if number == 0 and step % 2:
-                clear_window(tenant.id, AGENT, USER)
+                short_term.clear_window(tenant.id, AGENT, USER)
             add_exchange(tenant.id, f"q{number}.{step}", f"{tenant.slug} {number}.{step}")
             contents(tenant.id)
 
@@ -170,6 +165,6 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     for tenant in (tenant_a, tenant_b):
         add_exchange(tenant.id, "last", f"{tenant.slug} last")
         live = contents(tenant.id)
-        delete_window(tenant.id, AGENT, USER)
+        short_term.delete_window(tenant.id, AGENT, USER)
         assert sorted(live) == sorted(contents(tenant.id))
         assert {text.split()[0] for text in live if " " in text} == {tenant.slug}

@@ -10,13 +10,7 @@ from django_redis import get_redis_connection
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memory import arguments
-from memory.conversations import window_store
-from memory.conversations.short_term import (
-    append_message,
-    append_turns,
-    clear_window,
-    get_recent_messages,
-)
+from memory.conversations import short_term, window_store
 from memory.conversations.window_store import Conversation
 from memory.models import WindowClear
 from tenants import transaction
@@ -30,9 +24,9 @@ from tests.memory.conversations.window import AGENT, USER, contents, key_of
 def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
     cache = get_redis_connection("default")
     for number in range(3):
-        append_message(tenant_a.id, AGENT, USER, "user", str(number))
+        short_term.append_message(tenant_a.id, AGENT, USER, "user", str(number))
         cache.rpush(key_of(tenant_a.id), entry)
-    append_message(tenant_a.id, AGENT, USER, "user", "3")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "3")
     assert contents(tenant_a.id) == ["0", "1", "2", "3"]
     assert contents(tenant_a.id, n=3) == ["1", "2", "3"]
 
@@ -43,7 +37,7 @@ def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, add_exchange)
     add_exchange(tenant_a.id, "q2", "a2")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
     get_redis_connection("default").flushdb()
-    append_message(tenant_a.id, AGENT, USER, "user", "direct")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "direct")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "direct"]
 
 
@@ -108,23 +102,23 @@ def test_reader_from_before_a_clear_cannot_undo_it(
         turns = read(self, *args, **kwargs)
         if not cleared:
             cleared.append(True)
-            clear_window(tenant_a.id, AGENT, USER)
+            short_term.clear_window(tenant_a.id, AGENT, USER)
         return turns
 
     monkeypatch.setattr(Conversation, "recent_turns", read_and_be_overtaken)
     if reader == "get":
-        get_recent_messages(tenant_a.id, AGENT, USER)
+        short_term.get_recent_messages(tenant_a.id, AGENT, USER)
     else:
-        append_turns(tenant_a.id, AGENT, USER, late)
+        short_term.append_turns(tenant_a.id, AGENT, USER, late)
     assert cleared == [True]
     assert contents(tenant_a.id) == []
 
 
 def test_without_the_cache_the_transcript_is_read(tenant_a, add_exchange, cache_away, caplog):
     add_exchange(tenant_a.id, "q1", "a1")
-    live = get_recent_messages(tenant_a.id, AGENT, USER)
+    live = short_term.get_recent_messages(tenant_a.id, AGENT, USER)
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
-        assert get_recent_messages(tenant_a.id, AGENT, USER) == live
+        assert short_term.get_recent_messages(tenant_a.id, AGENT, USER) == live
     assert "is read from the transcript" in caplog.text
 
 
@@ -134,7 +128,7 @@ def test_turns_appended_without_the_cache_are_logged_and_added_later(
     add_exchange(tenant_a.id, "q1", "a1")
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
         add_exchange(tenant_a.id, "q2", "a2")
-        append_message(tenant_a.id, AGENT, USER, "user", "direct")
+        short_term.append_message(tenant_a.id, AGENT, USER, "user", "direct")
     assert caplog.text.count("was not appended to") == 2
     add_exchange(tenant_a.id, "q3", "a3")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "q3", "a3"]
@@ -143,12 +137,12 @@ def test_turns_appended_without_the_cache_are_logged_and_added_later(
 @pytest.mark.django_db(transaction=True)
 def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, add_exchange, cache_away, caplog):
     add_exchange(tenant_a.id, "q1", "a1")
-    append_message(tenant_a.id, AGENT, USER, "user", "alone")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "alone")
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
-        clear_window(tenant_a.id, AGENT, USER)
+        short_term.clear_window(tenant_a.id, AGENT, USER)
     assert "the cache still has its copy" in caplog.text
     assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 3
-    append_message(tenant_a.id, AGENT, USER, "user", "new")
+    short_term.append_message(tenant_a.id, AGENT, USER, "user", "new")
     assert contents(tenant_a.id) == ["new"]
     assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 1
 
@@ -156,7 +150,9 @@ def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, add_exchange, 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange, run_concurrently):
     pairs = [record_exchange(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
-    run_concurrently(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
+    run_concurrently(
+        lambda pair: short_term.append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2
+    )
     found = contents(tenant_a.id)
     assert sorted(found) == sorted(f"{speaker}{n}" for n in range(8) for speaker in "qa")
     assert [found[i : i + 2] for i in range(0, 16, 2)] == [
@@ -185,7 +181,7 @@ def test_window_equals_the_transcript_after_any_sequence(
             pairs.append(record_exchange(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
             expected = [*expected, f"q{number}", f"a{number}"][-20:]
         elif step == "repeat" and pairs:
-            append_turns(tenant_a.id, AGENT, user, pairs[-1])
+            short_term.append_turns(tenant_a.id, AGENT, user, pairs[-1])
             assert contents(tenant_a.id, user) == expected
         elif step == "flush":
             get_redis_connection("default").flushdb()
@@ -193,7 +189,7 @@ def test_window_equals_the_transcript_after_any_sequence(
         elif step == "read":
             assert set(contents(tenant_a.id, user)) <= set(expected)
         elif step == "clear":
-            clear_window(tenant_a.id, AGENT, user)
+            short_term.clear_window(tenant_a.id, AGENT, user)
             expected, pairs = [], []
             assert contents(tenant_a.id, user) == []
 
@@ -209,5 +205,5 @@ def test_the_way_of_a_reply_is_one_query_and_one_round_trip_to_the_cache(
         window_store, "append", lambda *args, **named: calls.append(args) or append(*args, **named)
     )
     with tenant_scope(tenant_a.id), transaction.atomic(), django_assert_num_queries(1):
-        append_turns(tenant_a.id, AGENT, USER, turns)
+        short_term.append_turns(tenant_a.id, AGENT, USER, turns)
     assert len(calls) == 1

@@ -7,22 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from memory import facts
 from memory.context import ContextManager
 from memory.conversations.short_term import UserWindow, append_turns, get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.conversations.window_store import Turn
-from memory.facts import (
-    Author,
-    LongTermMemory,
-    Quote,
-    confirm,
-    embed_facts,
-    exclude_from_recall,
-    include_again,
-    record_candidate,
-    restore,
-    retract,
-)
 from memory.indexing.service import index_messages
 from memory.models import AuthorKind, FactKind, MemoryEntry, Message, RecallExclusion
 from memory.recall import recall
@@ -41,8 +30,8 @@ STATEMENT = "I live in Rome. My dog is called Rex and barks at night."
 OTHER = "Rome was hot when we went there on holiday."
 REPLY = "Rome is a lovely city to live in."
 UNRELATED = "Here is a recipe for lentil soup."
-CURATOR = Author(AuthorKind.PERSON, "7", "curator")
-RUN = Author(AuthorKind.RUN, str(uuid4()))
+CURATOR = facts.Author(AuthorKind.PERSON, "7", "curator")
+RUN = facts.Author(AuthorKind.RUN, str(uuid4()))
 
 
 @pytest.fixture
@@ -65,11 +54,11 @@ def remember(tenant: Tenant, message: Message, city: str = "Rome", *, review: st
         value=city,
         kind=FactKind.OBSERVED,
     )
-    embed_facts([entry])
+    facts.embed_facts([entry])
     words = f"I live in {city}"
     start = message.content.index(words)
-    quote = Quote(message, start, start + len(words))
-    return record_candidate(entry, [quote], author=RUN, review=review).memory_id
+    quote = facts.Quote(message, start, start + len(words))
+    return facts.record_candidate(entry, [quote], author=RUN, review=review).memory_id
 
 
 def reply(tenant: Tenant, text: str, *, fact: UUID | None = None, to: Message | None = None) -> Any:
@@ -112,7 +101,7 @@ def test_a_corrected_fact_takes_its_evidence_and_the_replies_with_it_out_of_reca
     reply(tenant_a, "They say that Rome was not built in a day.")
     assert "I live in Rome" in prompt(tenant_a)
 
-    LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
+    facts.LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
 
     rest = "…. My dog is called Rex and barks at night."
     assert set(recalled(tenant_a)) == {
@@ -126,7 +115,7 @@ def test_a_corrected_fact_takes_its_evidence_and_the_replies_with_it_out_of_reca
 def test_result_lists_exclusions_with_reasons(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
     answer = reply(tenant_a, REPLY, fact=rome)
-    retract(rome, author=CURATOR, reason="a mistake")
+    facts.retract(rome, author=CURATOR, reason="a mistake")
 
     result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
 
@@ -150,9 +139,9 @@ def test_sentences_with_excluded_words_count_no_longer(
         return next(h.channels["cosine"] for h in result.hits if h.message_id == statement.id)
 
     before = cosine()
-    exclude_from_recall(statement, author=CURATOR, start=10, end=14)
+    facts.exclude_from_recall(statement, author=CURATOR, start=10, end=14)
     assert cosine() < before - 0.1
-    include_again(statement, author=CURATOR)
+    facts.include_again(statement, author=CURATOR)
     assert cosine() == before
 
 
@@ -161,11 +150,11 @@ def test_restored_fact_is_recalled_with_its_evidence(tenant_a: Tenant, statement
     reply(tenant_a, REPLY, fact=rome)
     before, prompt_before = recalled(tenant_a), prompt(tenant_a)
 
-    retract(rome, author=CURATOR)
+    facts.retract(rome, author=CURATOR)
     assert REPLY not in recalled(tenant_a)
     assert "Rome." not in prompt(tenant_a)
 
-    restore(rome, author=CURATOR)
+    facts.restore(rome, author=CURATOR)
     assert (recalled(tenant_a), prompt(tenant_a)) == (before, prompt_before)
     assert RecallExclusion.objects.count() == 0
 
@@ -185,9 +174,9 @@ def test_a_value_that_a_person_entered_is_a_correction(
     rome = remember(tenant_a, statement)
     moved, *_ = add_messages(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
     oslo = remember(tenant_a, moved, "Oslo", review="conflict")
-    LongTermMemory().update(oslo, tenant_a.id, content="Ann lives in Bergen.", author=CURATOR)
+    facts.LongTermMemory().update(oslo, tenant_a.id, content="Ann lives in Bergen.", author=CURATOR)
 
-    confirm(oslo, author=CURATOR)
+    facts.confirm(oslo, author=CURATOR)
 
     assert MemoryEntry.objects.get(pk=rome).state == "superseded"
     excluded = RecallExclusion.objects.filter(message=statement).get()
@@ -206,7 +195,7 @@ def test_a_reply_to_the_evidence_that_repeats_the_value_is_excluded(
     tenant_a: Tenant, statement: Message
 ) -> None:
     answer = reply(tenant_a, REPLY, to=statement)
-    retract(remember(tenant_a, statement), author=CURATOR)
+    facts.retract(remember(tenant_a, statement), author=CURATOR)
     assert RecallExclusion.objects.filter(message=answer, start=None).count() == 1
 
 
@@ -215,7 +204,7 @@ def test_recall_as_of_an_earlier_time_includes_facts_corrected_later(
 ) -> None:
     rome = remember(tenant_a, statement)
     then = datetime.now(UTC)
-    LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
+    facts.LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
 
     result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED, at=then)
 
@@ -240,17 +229,17 @@ def test_excluded_message_and_its_echoes_leave_recall_and_window_until_it_is_inc
     before, shown = set(recalled(tenant_a)), window(tenant_a)
     assert {STATEMENT, echo.content, "I see."} <= {*shown} & before
 
-    exclusion = exclude_from_recall(statement, author=CURATOR, reason="private")
+    exclusion = facts.exclude_from_recall(statement, author=CURATOR, reason="private")
     assert RecallExclusion.objects.get(message=echo).echo_of == exclusion.pk
     gone = {STATEMENT, echo.content}
     assert set(recalled(tenant_a)) == before - gone
     assert window(tenant_a) == [text for text in shown if text not in gone]
     # Of an echo that is excluded as well, its own exclusion stays.
-    exclude_from_recall(echo, author=CURATOR)
+    facts.exclude_from_recall(echo, author=CURATOR)
 
-    include_again(statement, author=CURATOR, exclusion_id=exclusion.pk)
+    facts.include_again(statement, author=CURATOR, exclusion_id=exclusion.pk)
     assert set(recalled(tenant_a)) == before - {echo.content}
-    assert include_again(echo, author=CURATOR) == 1
+    assert facts.include_again(echo, author=CURATOR) == 1
     assert (set(recalled(tenant_a)), window(tenant_a)) == (before, shown)
 
 
@@ -258,7 +247,7 @@ def test_excluded_turn_of_a_window_is_not_rebuilt_by_each_append(
     tenant_a: Tenant, statement: Message
 ) -> None:
     for message in (statement, reply(tenant_a, REPLY, to=statement)):
-        exclude_from_recall(message, author=CURATOR)
+        facts.exclude_from_recall(message, author=CURATOR)
     assert window(tenant_a) == []
     question = add_messages(tenant_a, "Which recipe?", start=START + timedelta(hours=2))[0]
     answer = reply(tenant_a, UNRELATED, to=question)
@@ -270,14 +259,14 @@ def test_excluded_turn_of_a_window_is_not_rebuilt_by_each_append(
 
 
 def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: Message) -> None:
-    exclusion = exclude_from_recall(statement, author=CURATOR, reason="private")
-    assert exclude_from_recall(statement, author=CURATOR).pk == exclusion.pk
+    exclusion = facts.exclude_from_recall(statement, author=CURATOR, reason="private")
+    assert facts.exclude_from_recall(statement, author=CURATOR).pk == exclusion.pk
     assert STATEMENT not in recalled(tenant_a)
     cut = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).cut
     assert [hit.reason for hit in cut if hit.message_id == statement.id] == ["excluded: message"]
 
-    assert include_again(statement, author=CURATOR, exclusion_id=uuid4()) == 0
-    assert include_again(statement, author=CURATOR) == 1
+    assert facts.include_again(statement, author=CURATOR, exclusion_id=uuid4()) == 0
+    assert facts.include_again(statement, author=CURATOR) == 1
     assert STATEMENT in recalled(tenant_a)
     events = AccessEvent.objects.filter(subject="recall exclusions").order_by("created_at")
     assert list(events.values_list("action", "actor", "subject_id")) == [
@@ -290,6 +279,6 @@ def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
     tenant_a: Tenant, statement: Message
 ) -> None:
     remember(tenant_a, statement)
-    exclude_from_recall(statement, author=CURATOR)
+    facts.exclude_from_recall(statement, author=CURATOR)
     assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
     assert "Rome." not in prompt(tenant_a)

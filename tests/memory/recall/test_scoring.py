@@ -7,21 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memory.recall import scoring
 from memory.recall.evidence import PieceCosines, Turns
 from memory.recall.policy import RecallWeights
-from memory.recall.scoring import (
-    ECHO_WORDS,
-    NEAR_QUESTION_COSINE,
-    NEAR_QUESTION_COST,
-    PRIOR_MESSAGES,
-    Question,
-    Ranking,
-    rank,
-    weigh_words,
-)
 from memory.text.lexical import term_weights
 
-QUESTION = Question.of("When did my sister move to Lisbon?")
+QUESTION = scoring.Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()
 
 
@@ -70,15 +61,17 @@ def weight_of(random: np.random.Generator, lexemes: int) -> float:
     return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
 
 
-def ranking_of(turns: Turns, pieces: PieceCosines, *, echoes_last: bool, limit: int) -> Ranking:
-    words = weigh_words(turns, QUESTION, WEIGHTS)
-    return rank(turns, words, pieces, WEIGHTS, echoes_last=echoes_last, limit=limit)
+def ranking_of(
+    turns: Turns, pieces: PieceCosines, *, echoes_last: bool, limit: int
+) -> scoring.Ranking:
+    words = scoring.weigh_words(turns, QUESTION, WEIGHTS)
+    return scoring.rank(turns, words, pieces, WEIGHTS, echoes_last=echoes_last, limit=limit)
 
 
 def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
     """Weigh one message after the other, as docs/recall.md describes."""
     postings = in_context(turns)
-    messages = turns.messages + PRIOR_MESSAGES
+    messages = turns.messages + scoring.PRIOR_MESSAGES
     idf = {}
     for term in {term for term, *_ in postings}:
         df = sum(own for other, _, _, own in postings if other == term)
@@ -91,7 +84,7 @@ def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
             if (piece == turns.ids[at]).all()
         ]
         own = {term for term, of, _, is_own in postings if of == number and is_own}
-        short = turns.words[at] <= ECHO_WORDS[0] * QUESTION.words + ECHO_WORDS[1]
+        short = turns.words[at] <= scoring.ECHO_WORDS[0] * QUESTION.words + scoring.ECHO_WORDS[1]
         echo = turns.asks[at] and short and own.issuperset(QUESTION.text_terms)
         rows.append(
             {
@@ -119,7 +112,7 @@ def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
     for at, row in enumerate(rows):
         same = [r for r in rows if r["session"] == row["session"] and not r["echo"]]
         best = sorted((r["base"] for r in same), reverse=True)[:3]
-        row["repeats"] = bool(row["asks"] and row["cosine"] >= NEAR_QUESTION_COSINE)
+        row["repeats"] = bool(row["asks"] and row["cosine"] >= scoring.NEAR_QUESTION_COSINE)
         turns_of_session = sum(r["session"] == row["session"] for r in rows)
         share = min(1, max(0, (turns_of_session - 8) / 5)) if not turns.is_large else 1
         of_session = sum(best) / len(best) if best else row["base"]
@@ -132,7 +125,7 @@ def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
             + worth * WEIGHTS.session * (share * of_session + (1 - share) * mean_base)
             + worth * WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
             + worth * WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
-            - (NEAR_QUESTION_COST if row["repeats"] else 0)
+            - (scoring.NEAR_QUESTION_COST if row["repeats"] else 0)
         )
     return sorted(rows, key=lambda row: (row["echo"], -row["score"]))
 
@@ -193,7 +186,7 @@ def test_weighs_as_by_hand(seed: int) -> None:
 def test_words_of_time_count_in_questions_about_time() -> None:
     turns, _ = evidence_of(0)
     elsewhere = replace(QUESTION, asks_when=False)
-    prior = weigh_words(turns, QUESTION, WEIGHTS).prior
-    timeless = weigh_words(turns, elsewhere, WEIGHTS).prior
+    prior = scoring.weigh_words(turns, QUESTION, WEIGHTS).prior
+    timeless = scoring.weigh_words(turns, elsewhere, WEIGHTS).prior
     assert prior - timeless == pytest.approx(WEIGHTS.time * turns.has_time)
     assert turns.has_time.any()

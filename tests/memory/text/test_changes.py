@@ -4,21 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory.text.changes import (
-    Statement,
-    differs_by_one_word,
-    newer_first,
-    replacements,
-    says_no_longer,
-)
+from memory.text import changes
 
 JANUARY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def found(*texts: str, by_user: bool = True) -> list[Statement]:
+def found(*texts: str, by_user: bool = True) -> list[changes.Statement]:
     """Return statements, each ten days after the one before."""
     return [
-        Statement(text, JANUARY + timedelta(days=10 * n), by_user) for n, text in enumerate(texts)
+        changes.Statement(text, JANUARY + timedelta(days=10 * n), by_user)
+        for n, text in enumerate(texts)
     ]
 
 
@@ -37,38 +32,38 @@ def found(*texts: str, by_user: bool = True) -> list[Statement]:
 )
 def test_a_newer_statement_comes_first(older: str, newer: str, question: str) -> None:
     statements = found(older, "The train was late.", newer)
-    replaced = replacements(statements, question, mentions_user="ssh" not in question)
+    replaced = changes.replacements(statements, question, mentions_user="ssh" not in question)
     assert replaced == {0: 2}
-    assert newer_first([0, 1, 2], replaced) == [2, 0, 1]
-    assert newer_first([2, 1, 0], replaced) == [2, 1, 0]
+    assert changes.newer_first([0, 1, 2], replaced) == [2, 0, 1]
+    assert changes.newer_first([2, 1, 0], replaced) == [2, 1, 0]
 
 
 def test_what_replaces_nothing() -> None:
     ssh = ("The port for ssh is 22.", "We moved ssh to 49222.")
     question = "Which port does ssh use?"
-    assert replacements(found(*ssh, by_user=False), question, mentions_user=False) == {}
+    assert changes.replacements(found(*ssh, by_user=False), question, mentions_user=False) == {}
     past = "Which port did ssh have before?"
-    assert replacements(found(*ssh), past, mentions_user=False) == {}
+    assert changes.replacements(found(*ssh), past, mentions_user=False) == {}
     other = found(ssh[0], "We moved to Oslo.", "I like ssh, it is quick.")
-    assert replacements(other, question, mentions_user=False) == {}
+    assert changes.replacements(other, question, mentions_user=False) == {}
     # Spanish "pas…" is a change, and German "Passwort" is none.
     german = found("Ich hab die Werkstatt in Altona.", "Das Passwort in der Werkstatt ist hobel.")
-    assert replacements(german, "Wo ist meine Werkstatt?", mentions_user=True) == {}
+    assert changes.replacements(german, "Wo ist meine Werkstatt?", mentions_user=True) == {}
 
 
 def test_the_newest_of_several_replaces_the_others() -> None:
     statements = found(
         "My code is 1 for the shed.", "The shed has a new code, 2.", "Again a new shed code, 3."
     )
-    replaced = replacements(statements, "What is my shed code?", mentions_user=True)
-    assert newer_first([0, 1, 2], replaced)[0] == 2
+    replaced = changes.replacements(statements, "What is my shed code?", mentions_user=True)
+    assert changes.newer_first([0, 1, 2], replaced)[0] == 2
 
 
 def test_a_correction_is_no_duplicate() -> None:
-    assert differs_by_one_word("The port is 22.", "The port is 49222.")
-    assert differs_by_one_word("Ann lives in Rome.", "Ann lives in Oslo.")
-    assert not differs_by_one_word("Ann lives in Rome.", "Ann is living in Rome.")
-    assert not differs_by_one_word("Her favourite is tea.", "Her favorite is tea.")
+    assert changes.differs_by_one_word("The port is 22.", "The port is 49222.")
+    assert changes.differs_by_one_word("Ann lives in Rome.", "Ann lives in Oslo.")
+    assert not changes.differs_by_one_word("Ann lives in Rome.", "Ann is living in Rome.")
+    assert not changes.differs_by_one_word("Her favourite is tea.", "Her favorite is tea.")
 
 
 @pytest.mark.parametrize(
@@ -79,5 +74,5 @@ def test_a_correction_is_no_duplicate() -> None:
     ],
 )  # fmt: skip
 def test_what_has_ended(text: str) -> None:
-    assert says_no_longer(text)
-    assert not says_no_longer("I like tea more than coffee")
+    assert changes.says_no_longer(text)
+    assert not changes.says_no_longer("I like tea more than coffee")

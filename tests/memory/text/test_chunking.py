@@ -48,37 +48,37 @@ def test_words_are_counted_in_any_script(text: str, words: int) -> None:
     assert count_words(text) == words
 
 
-def test_each_piece_carries_its_subject_and_the_shortest_sentences_are_left_out() -> None:
-    text = (
-        "Sure! I moved to Lisbon with my brother in May. Me too."
-        " The flat is small but it has a view of the river."
-    )
-    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [
-        "Ann: I moved to Lisbon with my brother in May.",
-        "Ann: The flat is small but it has a view of the river.",
-    ]
+SHARED = "I like tea. It is warm. We sat in the garden until it rained. It was such fun."
 
 
-def test_short_sentences_share_a_piece() -> None:
-    text = "I like tea. It is warm. We sat in the garden until it rained. It was such fun."
-    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [f"Ann: {text}"]
-    text = (
-        "I like tea very much. It is warm and cheap. Coffee is something for my much older brother."
-    )
-    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == [
-        "Ann: I like tea very much. It is warm and cheap.",
-        "Ann: Coffee is something for my much older brother.",
-    ]
-
-
-def test_a_message_of_short_sentences_is_one_piece() -> None:
-    assert cut_pieces("Sure! Me too.", "Ann", count_tokens=characters, max_tokens=256) == [
-        "Ann: Sure! Me too."
-    ]
-
-
-def test_empty_text_has_no_pieces() -> None:
-    assert cut_pieces(" \x00\n", "Ann", count_tokens=characters, max_tokens=256) == []
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        (
+            "Sure! I moved to Lisbon with my brother in May. Me too."
+            " The flat is small but it has a view of the river.",
+            [
+                "Ann: I moved to Lisbon with my brother in May.",
+                "Ann: The flat is small but it has a view of the river.",
+            ],
+        ),
+        (SHARED, [f"Ann: {SHARED}"]),
+        (
+            "I like tea very much. It is warm and cheap."
+            " Coffee is something for my much older brother.",
+            [
+                "Ann: I like tea very much. It is warm and cheap.",
+                "Ann: Coffee is something for my much older brother.",
+            ],
+        ),
+        ("Sure! Me too.", ["Ann: Sure! Me too."]),
+        (" \x00\n", []),
+    ],
+)
+def test_pieces_carry_their_subject_and_short_sentences_share_one(
+    text: str, pieces: list[str]
+) -> None:
+    assert cut_pieces(text, "Ann", count_tokens=characters, max_tokens=256) == pieces
 
 
 def test_a_repeated_sentence_is_one_piece() -> None:

@@ -5,15 +5,9 @@ from collections.abc import Iterator
 import pytest
 from django.db.migrations.state import ProjectState
 
+from tenants import operations
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tenants.operations import (
-    AddTenantColumn,
-    ForceRowLevelSecurity,
-    GrantToApp,
-    TableOperation,
-    VectorStoragePlain,
-)
 from tests.database import as_owner, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,13 +24,13 @@ def table(tenant_a: Tenant) -> Iterator[str]:
         execute("DROP TABLE notes")
 
 
-def apply(operation: TableOperation, app_label: str = APP) -> None:
+def apply(operation: operations.TableOperation, app_label: str = APP) -> None:
     state = ProjectState()
     with connection.schema_editor() as editor:
         operation.database_forwards(app_label, editor, state, state)
 
 
-def unapply(operation: TableOperation) -> None:
+def unapply(operation: operations.TableOperation) -> None:
     state = ProjectState()
     with connection.schema_editor() as editor:
         operation.database_backwards(APP, editor, state, state)
@@ -63,35 +57,35 @@ def privileges() -> list[object]:
 
 
 def test_force_row_level_security(table: str) -> None:
-    apply(AddTenantColumn("notes"))
-    apply(ForceRowLevelSecurity("notes"))
+    apply(operations.AddTenantColumn("notes"))
+    apply(operations.ForceRowLevelSecurity("notes"))
     assert protection() == (True, True, ["tenant_isolation"])
-    unapply(ForceRowLevelSecurity("notes"))
+    unapply(operations.ForceRowLevelSecurity("notes"))
     assert protection() == (False, False, [])
 
 
 def test_repeated_protection_changes_nothing(table: str) -> None:
     for _ in range(2):
-        apply(AddTenantColumn("notes"))
-        apply(ForceRowLevelSecurity("notes"))
+        apply(operations.AddTenantColumn("notes"))
+        apply(operations.ForceRowLevelSecurity("notes"))
     assert protection() == (True, True, ["tenant_isolation"])
 
 
 def test_add_tenant_column_fills_in_the_tenant(table: str, tenant_a: Tenant) -> None:
     execute("INSERT INTO notes (id) VALUES (1)")
-    apply(AddTenantColumn("notes"))
+    apply(operations.AddTenantColumn("notes"))
     execute("INSERT INTO notes (id) VALUES (2)")
     assert execute("SELECT id, tenant_id FROM notes ORDER BY id") == [
         (1, tenant_a.id),
         (2, tenant_a.id),
     ]
-    unapply(AddTenantColumn("notes"))
+    unapply(operations.AddTenantColumn("notes"))
     assert execute("SELECT * FROM notes WHERE id = 1") == [(1, None)]
 
 
 def test_grants_to_the_application(table: str) -> None:
     assert privileges() == ["SELECT"]
-    grant = GrantToApp("notes", "INSERT", "UPDATE")
+    grant = operations.GrantToApp("notes", "INSERT", "UPDATE")
     apply(grant)
     assert privileges() == ["INSERT", "SELECT", "UPDATE"]
     unapply(grant)
@@ -99,7 +93,7 @@ def test_grants_to_the_application(table: str) -> None:
 
 
 def test_grants_on_columns(table: str) -> None:
-    apply(GrantToApp("notes", "UPDATE (embedding)"))
+    apply(operations.GrantToApp("notes", "UPDATE (embedding)"))
     assert privileges() == ["SELECT"]
     assert execute(
         "SELECT column_name::text FROM information_schema.column_privileges"
@@ -112,18 +106,18 @@ def test_vectors_inside_the_row(table: str) -> None:
         "SELECT attstorage FROM pg_attribute WHERE attrelid = 'notes'::regclass AND attnum = 2"
     )
     (before,) = execute(storage)
-    apply(VectorStoragePlain("notes"))
+    apply(operations.VectorStoragePlain("notes"))
     assert execute(storage) == [("p",)]
-    unapply(VectorStoragePlain("notes"))
+    unapply(operations.VectorStoragePlain("notes"))
     assert execute(storage) == [before]
     assert before != ("p",)
 
 
 def test_app_outside_of_the_schema_changes_nothing(table: str) -> None:
-    apply(ForceRowLevelSecurity("notes"), app_label="tenants")
+    apply(operations.ForceRowLevelSecurity("notes"), app_label="tenants")
     assert protection() == (False, False, [])
 
 
 def test_a_table_that_the_tenant_lacks_is_an_error_and_not_publics(table: str) -> None:
     with pytest.raises(Exception, match=r'relation "t_\w+.tenants_domain" does not exist'):
-        apply(ForceRowLevelSecurity("tenants_domain"))
+        apply(operations.ForceRowLevelSecurity("tenants_domain"))

@@ -12,14 +12,7 @@ from django.test import Client
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from tenants import jobs, transaction
-from tenants.context import (
-    connection,
-    current_server,
-    current_tenant_id,
-    release_connections,
-    tenant_scope,
-)
+from tenants import context, jobs, transaction
 from tenants.exceptions import InvalidTenant
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Limit, Quota, set_limits
@@ -43,7 +36,7 @@ def placed(further: dict[str, Server]) -> Iterator[dict[str, Tenant]]:
         for server in (MAIN, *further):
             made[server] = provisioning.create_tenant(slug=f"on-{server}", server=server)
     for server, tenant in made.items():
-        with tenant_scope(tenant.id):
+        with context.tenant_scope(tenant.id):
             create_agent(tenant_id=tenant.id, name=server)
     yield made
     with database.as_owner():
@@ -55,10 +48,10 @@ def test_a_tenants_rows_are_on_its_server_alone(
     placed: dict[str, Tenant], further: dict[str, Server]
 ) -> None:
     for server, tenant in placed.items():
-        with tenant_scope(tenant.id):
-            assert (current_server(), current_tenant_id()) == (server, tenant.id)
+        with context.tenant_scope(tenant.id):
+            assert (context.current_server(), context.current_tenant_id()) == (server, tenant.id)
             assert [agent.name for agent in Agent.objects.all()] == [server]
-            with connection.cursor() as cursor:
+            with context.connection.cursor() as cursor:
                 cursor.execute("SELECT name FROM orchestrator_agent")
                 assert cursor.fetchall() == [(server,)]
     for name, server in further.items():
@@ -74,18 +67,18 @@ def test_each_server_has_a_pool_of_its_own(placed: dict[str, Tenant]) -> None:
     with database.pools(1) as pools:
         assert list(pools) == [MAIN, "eu1", "eu2"]
         for server, tenant in placed.items():
-            with tenant_scope(tenant.id):
+            with context.tenant_scope(tenant.id):
                 assert [agent.name for agent in Agent.objects.all()] == [server]
         assert free() == [0, 0, 0]
-        with tenant_scope(placed["eu1"].id):
-            with release_connections():
+        with context.tenant_scope(placed["eu1"].id):
+            with context.release_connections():
                 assert free() == [1, 1, 1]
-                assert current_tenant_id() == placed["eu1"].id
+                assert context.current_tenant_id() == placed["eu1"].id
             assert [agent.name for agent in Agent.objects.all()] == ["eu1"]
             with (
                 transaction.atomic(),
                 pytest.raises(ProgrammingError, match="open on the connection to 'eu1'"),
-                release_connections(),
+                context.release_connections(),
             ):
                 pass
         assert free() == [1, 0, 1]
@@ -99,9 +92,9 @@ def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> No
         }
     for server, tenant in placed.items():
         victim = others[server]
-        with tenant_scope(victim.id):
+        with context.tenant_scope(victim.id):
             create_agent(tenant_id=victim.id, name="secret")
-        with tenant_scope(tenant.id), connection.cursor() as cursor:
+        with context.tenant_scope(tenant.id), context.connection.cursor() as cursor:
             cursor.execute(f"SELECT name FROM {victim.schema_name}.orchestrator_agent")
             assert cursor.fetchall() == []
             with pytest.raises(DatabaseError, match="permission denied"):
@@ -116,7 +109,7 @@ def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> No
 
 def test_requests_find_their_tenant_by_host_and_by_key(placed: dict[str, Tenant]) -> None:
     for server, tenant in placed.items():
-        with tenant_scope(tenant.id):
+        with context.tenant_scope(tenant.id):
             _, key = issue_key(tenant_id=tenant.id, name="test")
         for host in (f"on-{server}.localhost", "localhost"):
             answer = _agents(host, key)
@@ -136,7 +129,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
     monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server, **options: woken.append(server))
     try:
         for tenant in placed.values():
-            with tenant_scope(tenant.id):
+            with context.tenant_scope(tenant.id):
                 notes.enqueue(tenant.id)
         assert woken == [MAIN, "eu1", "eu2"]
         assert jobs.sweep() == 3
@@ -145,7 +138,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
             assert jobs.claim(notes, server).key == tenant.id  # type: ignore[union-attr]
             assert jobs.claim(notes, server) is None
         provisioning.suspend_tenant(placed["eu1"])
-        with tenant_scope(placed["eu1"].id):
+        with context.tenant_scope(placed["eu1"].id):
             assert expire_leases() == 1
         assert jobs.claim(notes, "eu1") is None
         provisioning.resume_tenant(placed["eu1"])
@@ -153,7 +146,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
     finally:
         del jobs.KINDS["note"]
         for tenant in placed.values():
-            with tenant_scope(tenant.id):
+            with context.tenant_scope(tenant.id):
                 Job.objects.all().delete()
 
 
@@ -180,12 +173,12 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
 ) -> None:
     keys = {}
     for server, tenant in placed.items():
-        with tenant_scope(tenant.id):
+        with context.tenant_scope(tenant.id):
             _, keys[server] = issue_key(tenant_id=tenant.id, name="test")
     asleep = placed["eu2"]
     with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
-    with tenant_scope(asleep.id):
+    with context.tenant_scope(asleep.id):
         Job.objects.create(kind="reply", key=asleep.id)
     further["eu2"].stop()
     try:
@@ -212,7 +205,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         assert page.content.decode().startswith("This service is not available at the moment")
         for server in (MAIN, "eu1"):
             assert _agents("localhost", keys[server]).status_code == 200
-        with pytest.raises(ServerDown), tenant_scope(placed["eu2"].id):
+        with pytest.raises(ServerDown), context.tenant_scope(placed["eu2"].id):
             Agent.objects.count()
     finally:
         further["eu2"].start()

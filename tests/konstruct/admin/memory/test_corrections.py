@@ -51,18 +51,13 @@ def by_key(program: Program, client: Client, fact: UUID) -> None:
 
 
 def by_rest(program: Program, client: Client, fact: UUID) -> None:
-    body = f'{{"content": "{CONTENT}", "reason": "She said so."}}'
-    answer = program.request(
-        "PATCH", f"/api/v1/facts/{fact}/", data=body, content_type="application/json"
-    )
+    body = {"content": CONTENT, "reason": "She said so."}
+    answer = program.write("PATCH", f"/api/v1/facts/{fact}/", body)
     assert answer.json()["value"] == "Brussels"
 
 
 def by_mem0(program: Program, client: Client, fact: UUID) -> None:
-    body = f'{{"text": "{CONTENT}"}}'
-    answer = program.request(
-        "PUT", f"/mem0/v1/memories/{fact}/", data=body, content_type="application/json"
-    )
+    answer = program.write("PUT", f"/mem0/v1/memories/{fact}/", {"text": CONTENT})
     assert answer.status_code == 200, answer.content
 
 

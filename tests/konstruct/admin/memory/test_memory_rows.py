@@ -12,20 +12,10 @@ from django.test import Client
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
+from memory import models
 from memory.conversations.transcript import record_message
 from memory.facts import SYSTEM, exclude_from_recall
 from memory.indexing.embedding_jobs import EMBEDDINGS
-from memory.models import (
-    Conversation,
-    IndexedMessage,
-    MemoryAttribute,
-    Message,
-    MessageAttribute,
-    PersonName,
-    Posting,
-    PromptSource,
-    RecallEvent,
-)
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -35,7 +25,14 @@ from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
 NOT_SHOWN = {
-    *(Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName, PromptSource),
+    *(
+        models.Posting,
+        models.IndexedMessage,
+        models.MemoryAttribute,
+        models.MessageAttribute,
+        models.PersonName,
+        models.PromptSource,
+    ),
 }
 SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
 MESSAGES = "/admin/memory/message/"
@@ -62,10 +59,10 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
 ) -> None:
     for program in (program_a, populated_b):
         with tenant_scope(program.tenant.id):
-            message = Message.objects.filter(content__contains="Lisbon").earliest("number")
+            message = models.Message.objects.filter(content__contains="Lisbon").earliest("number")
             exclude_from_recall(message, author=SYSTEM)
             thread = {"user_id": message.user_id, "thread_id": message.thread_id}
-            Conversation.objects.create(agent_id=message.agent_id, **thread, title="A visit")
+            models.Conversation.objects.create(agent_id=message.agent_id, **thread, title="A visit")
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
         page = admin.get(changelist(model))
@@ -82,7 +79,7 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
     assert all(f">{text}</a>" in evidence for text in ("Open fact", "Open conversation"))
 
 
-def record(tenant: Tenant, **fields: Any) -> Message:
+def record(tenant: Tenant, **fields: Any) -> models.Message:
     """Record a turn without sending or embedding it."""
     turn = {"agent_id": uuid4(), "user_id": "maria", "thread_id": "t", "channel": "rest"}
     return record_message(tenant_id=tenant.id, **{**turn, "role": "user", **fields})[0]
@@ -90,14 +87,14 @@ def record(tenant: Tenant, **fields: Any) -> Message:
 
 def test_a_message_shows_the_way_to_its_conversation(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
-        message = Message.objects.get(content__startswith="My sister", role="user")
+        message = models.Message.objects.get(content__startswith="My sister", role="user")
     page = admin.get(f"{MESSAGES}{message.pk}/change/").text
     assert f'href="/admin/conversations/{message.pk}/"' in page
 
 
 def test_a_recall_event_leads_to_the_reply(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
-        event = RecallEvent.objects.first()
+        event = models.RecallEvent.objects.first()
     assert event is not None
     page = admin.get(f"/admin/memory/recallevent/{event.pk}/change/").text
     assert f"/admin/conversations/{event.reply_id}/?why={event.reply_id}" in page

@@ -1,13 +1,13 @@
 """Extraction in a tenant's admin: progress of conversations, failed jobs, and tokens."""
 
 import re
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 from django.test import Client
 
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import replies
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, PendingReply
 from memory.models import Message
@@ -90,16 +90,11 @@ def test_calls_are_listed_and_found_by_outcome_and_agent(
 REPLIES = "/admin/orchestrator/pendingreply/"
 
 
-def fail(program: Program, content: str = "Hello") -> UUID:
-    """Send a message whose reply is given up."""
-    message_id = UUID(program.send(content).json()["id"])
-    with tenant_scope(program.tenant.id):
-        replies.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
-    return message_id
-
-
-def test_a_waiting_reply_can_only_be_looked_at(program_a: Program, admin: Client) -> None:
-    message_id = fail(program_a)
+def test_a_waiting_reply_can_only_be_looked_at(
+    program_a: Program, admin: Client, send_message: SendMessage, fail: Callable[..., None]
+) -> None:
+    message_id = send_message(program_a, "Hello", answered=False).id
+    fail(program_a, message_id)
     page = f"{REPLIES}{message_id}/change/"
     assert admin.get(page).status_code == 200
     assert admin.post(page, {"attempts": "0"}).status_code == 403

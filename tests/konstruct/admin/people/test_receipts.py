@@ -11,11 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.orchestrator.identities.erasure_requests import (
-    receipt_document,
-    request_message_erasure,
-    verify_receipt,
-)
+from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.messages import Thread
 from memory.models import Message
 from tenants.admin.recorded_admin import time_text
@@ -107,7 +103,7 @@ def test_an_erased_message_has_a_receipt(
     with tenant_scope(tenant.id):
         message = Message.objects.filter(role="user").first()
         assert message is not None
-        erasure = request_message_erasure(
+        erasure = erasure_requests.request_message_erasure(
             **Thread.of(message).as_filter,
             message_id=message.pk,
             by=Actor(ActorKind.PERSON, "1", "eva"),
@@ -213,8 +209,8 @@ def test_a_downloaded_receipt_is_verified_by_the_command(
 def test_changed_or_invalid_receipt_is_refused(
     tenant_a: Tenant, tmp_path: Path, change: Callable[[str], str]
 ) -> None:
-    text = json.dumps(receipt_document(request_of(tenant_a), tenant_a))
-    assert verify_receipt(text.encode())["tenant"] == "tenant-a"
+    text = json.dumps(erasure_requests.receipt_document(request_of(tenant_a), tenant_a))
+    assert erasure_requests.verify_receipt(text.encode())["tenant"] == "tenant-a"
     file = tmp_path / "receipt.json"
     file.write_text(change(text))
     with pytest.raises(CommandError):

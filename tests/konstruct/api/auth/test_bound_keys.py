@@ -21,7 +21,8 @@ from tenants.audit.models import ErasureRequest
 from tenants.context import connection, tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal
-from tests.konstruct.api.routes import CASES, V1, graph, routes
+from tests.konstruct.api.case import graph
+from tests.konstruct.api.routes import CASES, V1, routes
 from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program, json_bytes
 

@@ -6,22 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from konstruct.channels.slack import events
 from konstruct.channels.slack.adapter import split
-from konstruct.channels.slack.events import (
-    AddressedBy,
-    MessageEvent,
-    mentions,
-    parse_envelope,
-    plain_text,
-    read_message,
-)
 from tests.servers.slack import message_event
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def read(text: str) -> str:
-    return plain_text(text, bot="UBOT", agent="ada", names={"U2": "Bob"})
+    return events.plain_text(text, bot="UBOT", agent="ada", names={"U2": "Bob"})
 
 
 @pytest.mark.parametrize(
@@ -44,10 +37,10 @@ def test_slack_markup_is_converted_to_text(written: str, readable: str) -> None:
     assert read(written) == readable
 
 
-def received(text: str = "", **fields: Any) -> MessageEvent:
-    envelope = parse_envelope(message_event("T1", text, **fields))
+def received(text: str = "", **fields: Any) -> events.MessageEvent:
+    envelope = events.parse_envelope(message_event("T1", text, **fields))
     assert envelope is not None
-    message = read_message(envelope, bot="UBOT", now=NOW)
+    message = events.read_message(envelope, bot="UBOT", now=NOW)
     assert message is not None
     return message
 
@@ -110,8 +103,8 @@ def test_forwarded_messages_blocks_and_clips_become_text(
 def test_only_the_words_of_the_sender_mention_the_agent() -> None:
     of_bot = elements({"type": "user", "user_id": "UBOT"})
     forwarded = [{"is_share": True, "author_name": "Ines", "text": "<@UBOT> hello"}]
-    assert received(blocks=[of_bot]).kind is AddressedBy.MENTION
-    assert received(attachments=forwarded).kind is AddressedBy.OVERHEARD
+    assert received(blocks=[of_bot]).kind is events.AddressedBy.MENTION
+    assert received(attachments=forwarded).kind is events.AddressedBy.OVERHEARD
     assert read(received(attachments=forwarded).text) == "Forwarded from Ines: @ada hello"
 
 
@@ -131,9 +124,9 @@ def test_time_and_home_of_a_sender() -> None:
 
 
 def test_a_mention_is_of_one_user_only() -> None:
-    assert mentions("hey <@UBOT|x>", "UBOT")
-    assert not mentions("hey <@UBOT2>", "UBOT")
-    assert not mentions("hey @UBOT", "UBOT")
+    assert events.mentions("hey <@UBOT|x>", "UBOT")
+    assert not events.mentions("hey <@UBOT2>", "UBOT")
+    assert not events.mentions("hey @UBOT", "UBOT")
 
 
 @pytest.mark.parametrize(

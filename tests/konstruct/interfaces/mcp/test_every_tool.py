@@ -5,6 +5,7 @@ As tests/konstruct/api/test_contract.py does for routes.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +17,10 @@ from konstruct.interfaces.mcp.tools import TOOLS
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.servers import MAIN
 from tests.konstruct.api.seed_data import SeedData
-from tests.konstruct.api.test_contract import World, secrets_of, world
+from tests.konstruct.api.test_contract import World, measured, secrets_of, world
 from tests.konstruct.conftest import Program, json_bytes, user_of
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
-from tests.messages import messages_to_postgres
 
 __all__ = ["world"]
 
@@ -110,13 +109,10 @@ def test_tool_keeps_its_contract(world: World, name: str) -> None:
         answer = send(case, seed, program)
         assert is_refused(answer)
         assert "heliotrope" not in answer.content.decode()
-    answer = Client().generic(
-        "POST",
-        ENDPOINT,
-        data=json_bytes(body_of("tools/call", params, NEW)),
-        content_type="application/json",
-        headers={"Host": "tenant-a.localhost", **headers_of("tools/call", params, NEW)},
-    )
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    body = json_bytes(body_of("tools/call", params, NEW))
+    options = {"content_type": "application/json", "headers": headers_of("tools/call", params, NEW)}
+    answer = stranger.post(ENDPOINT, body, **options)
     assert answer.status_code == 401
     assert "heliotrope" not in answer.content.decode()
 
@@ -136,19 +132,9 @@ def messages_of(case: Case, seed: SeedData, **arguments: Any) -> tuple[list[str]
     """Return the messages to Postgres of a request, and its record. It is undone."""
     params = case.params(seed)
     params["arguments"] |= arguments
-    server = seed.program.tenant.server
-    with transaction.atomic(using=server):
-        with messages_to_postgres() as messages:
-            answer = ask(seed.program, "tools/call", **params)
-        with tenant_scope(seed.program.tenant.id):
-            event = AccessEvent.objects.order_by("id").last()
-        transaction.set_rollback(True, using=server)
+    messages, event, answer = measured(seed, partial(ask, seed.program, "tools/call", **params))
     assert not is_refused(answer), answer.content
-    assert sum("INTO audit_accessevent" in statement for statement in messages) == 1
-    assert event is not None
-    assert event.request_id == answer.headers["X-Request-ID"]
-    # For a tenant of another server the list is read first.
-    return messages[server != MAIN :], event
+    return messages, event
 
 
 @pytest.mark.parametrize("name", ["list", "search"])

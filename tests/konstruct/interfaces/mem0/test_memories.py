@@ -1,6 +1,5 @@
 """mem0's REST: adding, finding, changing and deleting memories of an entity, and refusals."""
 
-import json
 from itertools import cycle, islice
 from typing import Any
 
@@ -242,8 +241,8 @@ def test_times_of_a_memory(program: Program) -> None:
 def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> None:
     made = add(program, "I row.", user_id="carl", run_id="r9", metadata={"a": 1})
     path = f"{MEMORIES}{made['id']}/"
-    body = json.dumps({"text": "I row daily.", "metadata": {"b": 2}}).encode()
-    changed = program.request("PUT", path, data=body, content_type="application/json").json()
+    body = {"text": "I row daily.", "metadata": {"b": 2}}
+    changed = program.write("PUT", path, body).json()
     assert (changed["id"], changed["run_id"], changed["metadata"]) == (
         made["id"], "r9", {"a": 1, "b": 2},
     )  # fmt: skip
@@ -251,9 +250,8 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     assert [
         (version["event"], version["old_memory"], version["new_memory"]) for version in history
     ] == [("ADD", None, "I row."), ("UPDATE", "I row.", "I row daily.")]
-    same = json.dumps({"text": TEA}).encode()
     add(program, TEA, user_id="carl")
-    twice = program.request("PUT", path, data=same, content_type="application/json")
+    twice = program.write("PUT", path, {"text": TEA})
     assert refusal(twice, 409)
 
 
@@ -262,8 +260,7 @@ def test_batch_is_stored_completely_or_not_at_all(program: Program) -> None:
     unknown = str(program.tenant.id)
 
     def send(method: str, memories: Any) -> Any:
-        body = json.dumps({"memories": memories}).encode()
-        return program.request(method, BATCH, data=body, content_type="application/json")
+        return program.write(method, BATCH, {"memories": memories})
 
     changes = [{"memory_id": memory_id, "text": f"I do {n}."} for n, memory_id in enumerate(ids)]
     assert refusal(send("PUT", [*changes, {"memory_id": unknown, "text": "a"}]), 404)
@@ -415,6 +412,5 @@ def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: s
     turns = cycle(ODD_VALUES)
     for name in names:
         for odd in islice(turns, 2):
-            body = json.dumps(right | {name: odd}).encode()
-            answer = program.request(method, path, data=body, content_type="application/json")
+            answer = program.write(method, path, right | {name: odd})
             assert answer.status_code in (200, 400, 404, 422), (name, odd, answer.content)

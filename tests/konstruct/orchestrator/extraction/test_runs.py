@@ -9,19 +9,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.orchestrator import usage
+from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongState
 from konstruct.orchestrator.extraction import queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import (
-    Agent,
-    CallOutcome,
-    ExtractionCursor,
-    ExtractionRun,
-    ModelCall,
-    RunState,
-)
 from memory import facts
 from memory.conversations.transcript import record_message
 from memory.facts import Author
@@ -48,42 +40,46 @@ def test_a_fact_is_extracted_with_its_evidence(
     assert (entry.agent_id, entry.user_id) == (message.agent_id, "maria")
     evidence = FactEvidence.objects.get()
     assert (evidence.message_id, evidence.start, evidence.end) == (message.id, 4, 20)
-    run = ExtractionRun.objects.get()
-    assert (run.state, run.message_ids, run.id) == (RunState.APPLIED, [message.id], entry.run_id)
+    run = models.ExtractionRun.objects.get()
+    assert (run.state, run.message_ids, run.id) == (
+        models.RunState.APPLIED,
+        [message.id],
+        entry.run_id,
+    )
     assert (run.prompt_tokens, run.completion_tokens) == (70, 30)
     assert run.response_format == "json_schema"
     assert run.result == {"candidates": 1, "active": 1, "refused": {}}
     assert run.candidates[0]["memory_id"] == str(entry.memory_id)
-    call = ModelCall.objects.get()
-    assert (call.outcome, call.prompt_tokens) == (CallOutcome.DONE, 70)
-    assert ExtractionCursor.objects.get().last_number == message.number
+    call = models.ModelCall.objects.get()
+    assert (call.outcome, call.prompt_tokens) == (models.CallOutcome.DONE, 70)
+    assert models.ExtractionCursor.objects.get().last_number == message.number
     assert not queue.EXTRACTIONS.jobs().exists()
     (request,) = llm_server.requests
     assert request.body["response_format"]["type"] == "json_schema"
     assert '"text": "Hi, I moved to Porto last year."' in request.question
 
 
-def test_new_values_supersede_by_the_id_of_a_known_fact(
-    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
-) -> None:
+def move(add_message: AddMessage, answer: SetAnswer, text: str, **dates: str) -> str:
+    """Extract a home, and another one that supersedes it. Return the id of the first one."""
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
-    oslo = MemoryEntry.objects.get()
-    add_message("I have left Oslo, and live in Porto now.")
-    answer(
-        fact(
-            "Porto", "live in Porto now",
-            supersedes=f"k{oslo.memory_id.hex[:8]}",
-        )
-    )  # fmt: skip
+    known = f"k{MemoryEntry.objects.get().memory_id.hex[:8]}"
+    add_message(text)
+    answer(fact("Porto", "Porto", supersedes=known, **dates))
     runs.extract(cursor_id())
+    return known
+
+
+def test_new_values_supersede_by_the_id_of_a_known_fact(
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
+) -> None:
+    known = move(add_message, answer, "I have left Oslo, and live in Porto now.")
     assert dict(MemoryEntry.objects.values_list("value", "state")) == {
         "Oslo": FactState.SUPERSEDED,
         "Porto": FactState.ACTIVE,
     }
-    known = f'"id": "k{oslo.memory_id.hex[:8]}"'
-    assert known in llm_server.requests[1].question
+    assert f'"id": "{known}"' in llm_server.requests[1].question
     # Earlier messages are context.
     assert '"text": "I live in Oslo."' in llm_server.requests[1].question
 
@@ -138,18 +134,7 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
-    add_message("I live in Oslo.")
-    answer(fact("Oslo", "I live in Oslo"))
-    runs.extract(cursor_id())
-    oslo = MemoryEntry.objects.get()
-    add_message(text)
-    answer(
-        fact(
-            "Porto", "Porto",
-            supersedes=f"k{oslo.memory_id.hex[:8]}", **dates,
-        )
-    )  # fmt: skip
-    runs.extract(cursor_id())
+    move(add_message, answer, text, **dates)
     assert dict(MemoryEntry.objects.values_list("value", "state")) == {
         "Oslo": FactState.ACTIVE,
         "Porto": FactState.PROPOSED,
@@ -169,7 +154,7 @@ def test_the_messages_of_a_cut_answer_are_processed_again_in_smaller_batches(
         llm_server.answers.append(Answer({"choices": [choice]}))
         runs.extract(cursor_id())
     assert [entry.value for entry in MemoryEntry.objects.all()] == ["Oslo"]
-    rows = ExtractionRun.objects.order_by("created_at")
+    rows = models.ExtractionRun.objects.order_by("created_at")
     assert [("cut" in row.result, len(row.message_ids)) for row in rows] == [
         (True, 4), (False, 2), (False, 4),
     ]  # fmt: skip
@@ -191,11 +176,11 @@ def test_same_input_again_changes_nothing(add_message: AddMessage, answer: SetAn
         answer(fact("Oslo", "I live in Oslo"))
         runs.extract(cursor_id())
         before = [*MemoryEntry.objects.values(), *FactEvidence.objects.values()]
-        ExtractionCursor.objects.update(last_number=0)
+        models.ExtractionCursor.objects.update(last_number=0)
         queue.EXTRACTIONS.enqueue(cursor_id())
     assert [*MemoryEntry.objects.values(), *FactEvidence.objects.values()] == before
     assert len(before) == 2
-    newest = ExtractionRun.objects.order_by("created_at").last()
+    newest = models.ExtractionRun.objects.order_by("created_at").last()
     assert newest is not None
     assert newest.result == {"candidates": 1, "unchanged": 1, "refused": {}}
 
@@ -218,8 +203,8 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
         request.body.get("response_format", {}).get("type") for request in llm_server.requests
     ]
     assert formats[-1] == (None if expected == "text" else expected)
-    assert {*ExtractionRun.objects.values_list("response_format", "state")} == {
-        (expected, RunState.APPLIED)
+    assert {*models.ExtractionRun.objects.values_list("response_format", "state")} == {
+        (expected, models.RunState.APPLIED)
     }
     assert MemoryEntry.objects.count() == 1
 
@@ -234,14 +219,14 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
     add_message("I live in Oslo.")
     answer(text)
     runs.extract(cursor_id())
-    run = ExtractionRun.objects.get()
-    assert (run.state, run.output) == (RunState.FAILED, text)
+    run = models.ExtractionRun.objects.get()
+    assert (run.state, run.output) == (models.RunState.FAILED, text)
     assert "no list of facts" in run.error
     job = queue.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.error_code, job.failed_at) == (1, "extraction_failed", None)
     assert job.due_at > timezone.now() + timedelta(seconds=50)
     assert not MemoryEntry.objects.exists()
-    assert ExtractionCursor.objects.get().last_number == 0
+    assert models.ExtractionCursor.objects.get().last_number == 0
 
 
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
@@ -252,10 +237,10 @@ def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
     for _ in range(2):
         answer("I cannot help with that.")
         runs.extract(cursor_id())
-    assert ExtractionCursor.objects.get().last_number == message.number
+    assert models.ExtractionCursor.objects.get().last_number == message.number
     runs.extract(cursor_id())
     assert not queue.EXTRACTIONS.jobs().exists()
-    assert ExtractionRun.objects.filter(state=RunState.FAILED).count() == 2
+    assert models.ExtractionRun.objects.filter(state=models.RunState.FAILED).count() == 2
 
 
 def test_job_keeps_the_reason_if_the_model_refuses_the_request(
@@ -267,8 +252,8 @@ def test_job_keeps_the_reason_if_the_model_refuses_the_request(
     job = queue.EXTRACTIONS.jobs().get()
     assert job.error_code == "llm_refused"
     assert job.failed_at is not None
-    assert ModelCall.objects.get().outcome == CallOutcome.FAILED
-    assert ExtractionCursor.objects.get().last_number == 0
+    assert models.ModelCall.objects.get().outcome == models.CallOutcome.FAILED
+    assert models.ExtractionCursor.objects.get().last_number == 0
 
 
 def test_a_conversation_that_is_not_quiet_waits(
@@ -279,13 +264,13 @@ def test_a_conversation_that_is_not_quiet_waits(
     job = queue.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.last_error, job.begun_at) == (0, "", None)
     assert job.due_at > timezone.now() + timedelta(seconds=500)
-    assert not ExtractionRun.objects.exists()
+    assert not models.ExtractionRun.objects.exists()
     program.agent.extraction_batch_size = 2
     program.agent.save()
     add_message("And you?", created_at=timezone.now())
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
-    assert ExtractionRun.objects.get().state == RunState.APPLIED
+    assert models.ExtractionRun.objects.get().state == models.RunState.APPLIED
 
 
 def test_an_agent_that_is_switched_off_continues_later(
@@ -297,7 +282,7 @@ def test_an_agent_that_is_switched_off_continues_later(
     runs.extract(cursor_id())
     assert queue.EXTRACTIONS.jobs().get().last_error == runs.SWITCHED_OFF
     add_message("I like it.", thread_id="another")
-    assert ExtractionCursor.objects.count() == 1
+    assert models.ExtractionCursor.objects.count() == 1
     program.agent.extracts_facts = True
     program.agent.save()
     answer(fact("Oslo", "I live in Oslo"))
@@ -314,7 +299,7 @@ def test_tokens_of_a_day_are_limited(
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"), prompt_tokens=4_000, completion_tokens=500)
     runs.extract(cursor_id())
-    assert ExtractionRun.objects.get().cost == Decimal("0.013")
+    assert models.ExtractionRun.objects.get().cost == Decimal("0.013")
     add_message("I like it.")
     runs.extract(cursor_id())
     job = queue.EXTRACTIONS.jobs().get()
@@ -334,13 +319,13 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     message = add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats"))
     run = runs.preview(messages=[message], requested_by="person:1")
-    assert (run.state, run.requested_by) == (RunState.PREVIEW, "person:1")
+    assert (run.state, run.requested_by) == (models.RunState.PREVIEW, "person:1")
     assert [candidate["outcome"] for candidate in run.candidates] == ["active", "refused"]
     assert run.candidates[0]["memory_id"] is None
     assert run.result["refused"] == {"quote not in message": 1}
     for table in (MemoryEntry, FactEvidence, FactEvent):
         assert not table.objects.exists()
-    assert ExtractionCursor.objects.get().last_number == 0
+    assert models.ExtractionCursor.objects.get().last_number == 0
 
     runs.apply(run.pk)
     assert MemoryEntry.objects.get().run_id == run.pk
@@ -351,7 +336,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     assert [fact.content for fact in previewed["removed"]] == [MemoryEntry.objects.get().content]
     counts = runs.roll_back(run.pk, author=curator)
     assert counts == {"removed": 1, "restored": 0, "kept": 0}
-    assert runs.get_run(run.pk).state == RunState.ROLLED_BACK
+    assert runs.get_run(run.pk).state == models.RunState.ROLLED_BACK
     assert not MemoryEntry.objects.exists()
     with pytest.raises(WrongState):
         runs.roll_back(run.pk, author=curator)
@@ -364,11 +349,11 @@ def test_a_run_is_replayed_with_another_model_and_compared(
     tea = fact("tea", "I like tea", slot="drink", fact="Maria likes tea.", multi=True)
     answer(fact("Oslo", "I live in Oslo"), tea)
     runs.extract(cursor_id())
-    first = ExtractionRun.objects.get()
+    first = models.ExtractionRun.objects.get()
     answer(fact("Norway", "I live in Oslo"), tea)
     second = runs.replay(first.pk, requested_by="person:1", model="larger")
     assert (second.state, second.replay_of, second.model) == (
-        RunState.PREVIEW, first.pk, "larger",
+        models.RunState.PREVIEW, first.pk, "larger",
     )  # fmt: skip
     assert llm_server.requests[-1].body["model"] == "larger"
     assert [candidate["outcome"] for candidate in second.candidates] == ["active", "unchanged"]
@@ -389,7 +374,7 @@ def test_equal_ids_of_two_tenants_are_separate(
 ) -> None:
     other = make_program(tenant_b)
     with tenant_scope(tenant_b.id):
-        Agent.objects.update(extracts_facts=True)
+        models.Agent.objects.update(extracts_facts=True)
         values = {"agent_id": other.agent.id, "user_id": "maria", "thread_id": "t1"}
         other_message, _ = record_message(
             tenant_id=tenant_b.id, channel="rest", role="user", content="I live in Rome.",
@@ -403,4 +388,4 @@ def test_equal_ids_of_two_tenants_are_separate(
     with tenant_scope(tenant_b.id):
         assert queue.EXTRACTIONS.jobs().count() == 1
         assert not MemoryEntry.objects.exists()
-        assert ExtractionCursor.objects.get().last_number == 0
+        assert models.ExtractionCursor.objects.get().last_number == 0

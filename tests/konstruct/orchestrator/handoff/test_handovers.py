@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator.exceptions import (
-    AgentNotFound,
-    NothingToEscalate,
-    NothingToHandOver,
-    WrongState,
-)
+from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
@@ -172,17 +167,17 @@ def test_invalid_handover_is_refused_and_changes_nothing(
     message = send_message()
     other = make_program(tenant_b)
     with tenant_scope(program.tenant.id):
-        with pytest.raises(AgentNotFound):
+        with pytest.raises(exceptions.AgentNotFound):
             hand(message, other.agent)
-        with pytest.raises(NothingToHandOver):
+        with pytest.raises(exceptions.NothingToHandOver):
             hand(message, program.agent)
-        with pytest.raises(NothingToEscalate):
+        with pytest.raises(exceptions.NothingToEscalate):
             handovers.hand_over(
                 Thread(program.agent.id, "nobody", "t1"), bert.id,
                 opened_by=OpenedBy.PROGRAM, name="crm", reason="x",
             )  # fmt: skip
         Agent.objects.filter(name="bert").update(is_active=False)
-        with pytest.raises(AgentNotFound):
+        with pytest.raises(exceptions.AgentNotFound):
             hand(message, bert)
         assert not Escalation.objects.exists()
         Agent.objects.filter(name="bert").update(is_active=True)
@@ -190,5 +185,5 @@ def test_invalid_handover_is_refused_and_changes_nothing(
         assert handovers.hand_over(
             Thread.of(message), bert.id, opened_by=OpenedBy.PERSON, name="eva", reason="Again."
         ) == (handover, False)
-        with pytest.raises(WrongState):
+        with pytest.raises(exceptions.WrongState):
             escalations.answer_as_person(handover.pk, "Hello", name="eva")

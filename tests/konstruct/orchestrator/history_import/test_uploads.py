@@ -12,10 +12,7 @@ from django.test import Client
 
 from konstruct.orchestrator.history_import import importing, uploads
 from konstruct.orchestrator.history_import.uploads import MAX_FILE_BYTES
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.privacy.erasure import erasing, messages, storage
 from memory.models import Message
@@ -149,7 +146,7 @@ def test_a_person_being_erased_is_refused_also_by_a_file_that_waits(program_a: P
             user_id="maria", thread_id="t", channel="rest", role="user", content="Hi",
             agent_id=program_a.agent.pk,
         )  # fmt: skip
-        request_erasure("maria", by=EVA)
+        erasure_requests.request_erasure("maria", by=EVA)
     refused = program_a.post(IMPORTS, body())
     assert (refused.status_code, "being-erased" in refused.text) == (409, True)
     work(program_a, waiting)
@@ -180,9 +177,9 @@ def test_an_erasure_removes_every_file(
         removed.append(of)
         with database.as_owner(), tenant_scope(program_a.tenant.id):
             if of == "a person":
-                erasing.carry_out(request_erasure("theo", by=EVA))
+                erasing.carry_out(erasure_requests.request_erasure("theo", by=EVA))
             else:
-                request = request_message_erasure(
+                request = erasure_requests.request_message_erasure(
                     agent_id=program_a.agent.pk, user_id="theo", thread_id="t", by=EVA
                 )
                 messages.carry_out(request)

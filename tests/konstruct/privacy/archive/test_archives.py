@@ -14,32 +14,18 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 
 from konstruct.consistency import verify
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import models, pipeline
 from konstruct.orchestrator.agents import restore_agent, update_agent
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
-from konstruct.orchestrator.models import (
-    Agent,
-    AgentVersion,
-    ExtractionRun,
-    QuestionAnswer,
-    SavedQuestion,
-)
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy.archive.exporting import export_memory, read_manifest
 from konstruct.privacy.archive.importing import import_memory
+from memory import facts
 from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.context.recall_traces import traces
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
-from memory.facts import (
-    Author,
-    LongTermMemory,
-    Quote,
-    embed_facts,
-    exclude_from_recall,
-    record_candidate,
-)
 from memory.indexing import embedding_jobs
 from memory.models import (
     AuthorKind,
@@ -66,7 +52,7 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 
 
 @pytest.fixture
-def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> None:
+def full(tenant_a: Tenant, agent: models.Agent, send_message: SendMessage) -> None:
     """Create two people with rows of every kind."""
     for content in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
         message = send_message(content)
@@ -79,8 +65,8 @@ def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> None:
         tenant_id=tenant_a.id, agent_id=agent.id, user_id="maria", content="Maria has a dog.",
         metadata={"topic": "pets", "n": 1.5},
     )  # fmt: skip
-    memory_id = LongTermMemory().store(entry)
-    LongTermMemory().update(memory_id, tenant_a.id, content="Maria has a dog, Rex.")
+    memory_id = facts.LongTermMemory().store(entry)
+    facts.LongTermMemory().update(memory_id, tenant_a.id, content="Maria has a dog, Rex.")
     extract(tenant_a, agent, "Lisbon")
     save_session(tenant_a, "t", "Session of maria.")
     save_session(tenant_a, "his", "Session of bob.")
@@ -98,25 +84,27 @@ def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> None:
     accept(Incoming(agent.id, "maria", "t", "rest", "Are you there?"), tenant_id=tenant_a.id)
 
 
-def extract(tenant: Tenant, agent: Agent, city: str) -> None:
+def extract(tenant: Tenant, agent: models.Agent, city: str) -> None:
     """Record a run that extracted maria's home."""
     entry = MemoryEntry(
         tenant_id=tenant.id, agent_id=agent.id, user_id="maria", content=f"Maria lives in {city}.",
         subject="Maria", slot="home_city", value=city, kind="observed", run_id=uuid4(),
     )  # fmt: skip
-    embed_facts([entry])
+    facts.embed_facts([entry])
     with tenant_scope(tenant.id):
         message = Message.objects.get(content=f"I live in {city}.", role="user")
-        run = ExtractionRun.objects.create(
+        run = models.ExtractionRun.objects.create(
             id=entry.run_id, agent_id=agent.id, user_id="maria", thread_id="t",
             message_ids=[message.pk], state="applied", output="{}",
         )  # fmt: skip
-        quote = Quote(message, len("I live in "), len(f"I live in {city}"))
-        record_candidate(entry, [quote], author=Author(AuthorKind.RUN, str(run.pk)))
-        exclude_from_recall(message, author=Author(AuthorKind.PERSON, "7"), start=0, end=1)
+        quote = facts.Quote(message, len("I live in "), len(f"I live in {city}"))
+        facts.record_candidate(entry, [quote], author=facts.Author(AuthorKind.RUN, str(run.pk)))
+        facts.exclude_from_recall(
+            message, author=facts.Author(AuthorKind.PERSON, "7"), start=0, end=1
+        )
 
 
-def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
+def recalled(tenant: Tenant, agent: models.Agent) -> list[list[tuple[Any, ...]]]:
     return [
         [
             (hit.message_id, hit.score, hit.probability, hit.channels)
@@ -132,7 +120,7 @@ def prompts(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 def test_imported_memory_is_equal_in_another_tenant(
-    tenant_a: Tenant, make_tenant: MakeTenant, full: None, agent: Agent, tmp_path: Path
+    tenant_a: Tenant, make_tenant: MakeTenant, full: None, agent: models.Agent, tmp_path: Path
 ) -> None:
     before = export_memory(tenant_a, tmp_path / "a.db")
     assert before.counts["messages"] == 13
@@ -160,7 +148,7 @@ def test_imported_memory_is_equal_in_another_tenant(
 
 
 def test_archive_of_one_person_contains_no_rows_of_others(
-    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: Agent, tmp_path: Path
+    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: models.Agent, tmp_path: Path
 ) -> None:
     path = tmp_path / "maria.db"
     export_memory(tenant_a, path, user_id="maria")
@@ -169,29 +157,29 @@ def test_archive_of_one_person_contains_no_rows_of_others(
     import_memory(tenant_b, path)
     assert recalled(tenant_b, agent) == recalled(tenant_a, agent)
     with tenant_scope(tenant_b.id):
-        assert [*SavedQuestion.objects.values_list("user_id", flat=True)] == ["maria"]
-        assert [*QuestionAnswer.objects.values_list("user_id", flat=True)] == ["maria"]
-        assert not AgentVersion.objects.exists()
+        assert [*models.SavedQuestion.objects.values_list("user_id", flat=True)] == ["maria"]
+        assert [*models.QuestionAnswer.objects.values_list("user_id", flat=True)] == ["maria"]
+        assert not models.AgentVersion.objects.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["maria.db"]
 
 
 def test_versions_and_answers_that_are_newer_in_the_tenant_stay(
-    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: Agent, tmp_path: Path
+    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: models.Agent, tmp_path: Path
 ) -> None:
     """An archive is imported again after the agent has changed in both tenants."""
     export_memory(tenant_a, tmp_path / "a.db")
     import_memory(tenant_b, tmp_path / "a.db")
     for tenant, persona in ((tenant_a, "Curt."), (tenant_b, "Warm.")):
         with tenant_scope(tenant.id):
-            update_agent(Agent.objects.get(pk=agent.pk), persona=persona)
+            update_agent(models.Agent.objects.get(pk=agent.pk), persona=persona)
             ask_questions(agent.pk)
     export_memory(tenant_a, tmp_path / "b.db")
     import_memory(tenant_b, tmp_path / "b.db")
     with tenant_scope(tenant_b.id):
-        versions = AgentVersion.objects.filter(agent_id=agent.pk).order_by("number")
+        versions = models.AgentVersion.objects.filter(agent_id=agent.pk).order_by("number")
         assert [version.settings["persona"] for version in versions][-2:] == ["Kind.", "Warm."]
-        assert QuestionAnswer.objects.filter(version=versions.count()).count() == 3
-        restored = restore_agent(Agent.objects.get(pk=agent.pk), 2, author=SYSTEM)
+        assert models.QuestionAnswer.objects.filter(version=versions.count()).count() == 3
+        restored = restore_agent(models.Agent.objects.get(pk=agent.pk), 2, author=SYSTEM)
     assert restored.persona == "Kind."
 
 
@@ -200,7 +188,7 @@ def test_versions_and_answers_that_are_newer_in_the_tenant_stay(
 def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_imported(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    agent: Agent,
+    agent: models.Agent,
     tmp_path: Path,
     replied: bool,
     user_id: str | None,
@@ -260,7 +248,7 @@ def change(path: Path, sql: str) -> None:
     ],
 )  # fmt: skip
 def test_incomplete_archive_is_refused_and_changes_nothing(
-    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, send_message: SendMessage,
+    tenant_a: Tenant, tenant_b: Tenant, agent: models.Agent, send_message: SendMessage,
     tmp_path: Path, damage: str, reason: str,
 ) -> None:  # fmt: skip
     send_message("I live in Lisbon.")
@@ -271,7 +259,7 @@ def test_incomplete_archive_is_refused_and_changes_nothing(
         call_command("import_memory", "--tenant", "tenant-b", str(path))
     with tenant_scope(tenant_b.id):
         assert not Message.objects.exists()
-        assert not Agent.objects.exists()
+        assert not models.Agent.objects.exists()
 
 
 def test_other_files_are_refused(
@@ -320,19 +308,19 @@ def test_conflicting_rows_prevent_the_import(
     path = tmp_path / "a.db"
     export_memory(tenant_a, path)
     with tenant_scope(tenant_b.id):
-        Agent.objects.create(name="ada")
+        models.Agent.objects.create(name="ada")
         with pytest.raises(CommandError, match=r"its agents cannot be imported: .* is taken"):
             call_command("import_memory", "--tenant", "tenant-b", str(path))
         assert not Message.objects.exists()
     with tenant_scope(tenant_a.id):
-        Agent.objects.update(persona="Changed since.")
+        models.Agent.objects.update(persona="Changed since.")
     import_memory(tenant_a, path)
     with tenant_scope(tenant_a.id):
-        assert Agent.objects.get().persona == "Changed since."
+        assert models.Agent.objects.get().persona == "Changed since."
 
 
 def test_archive_of_one_person_quotes_no_words_of_another(
-    tenant_a: Tenant, agent: Agent, tmp_path: Path
+    tenant_a: Tenant, agent: models.Agent, tmp_path: Path
 ) -> None:
     said: Any = {
         "tenant_id": tenant_a.id, "agent_id": agent.id, "thread_id": "shared", "channel": "slack",
@@ -360,7 +348,7 @@ def test_imports_with_the_same_new_people_do_not_deadlock(
         message = {"agent_id": agent_id, "user_id": writer, "thread_id": "t", "channel": "rest"}
         record_message(tenant_id=tenant.id, role="user", content="Hello.", **message)
         entry = {"tenant_id": tenant.id, "agent_id": agent_id, "user_id": known}
-        LongTermMemory().store(MemoryEntry(content="A fact.", metadata={}, **entry))
+        facts.LongTermMemory().store(MemoryEntry(content="A fact.", metadata={}, **entry))
         export_memory(tenant, tmp_path / f"{tenant.slug}.db")
 
     def wait(kind: str, new: int, rows: int) -> None:

@@ -21,6 +21,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.conftest import SendMessage
+from tests.konstruct.privacy.conftest import save_session
 
 pytestmark = [
     pytest.mark.slow,
@@ -104,31 +105,18 @@ def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
 
 
-def save_session(tenant: Tenant, thread_id: str, *user_ids: str | None) -> None:
-    """Save a session with a checkpoint of each of these users' runs."""
-    from langgraph.checkpoint.base import empty_checkpoint
-
-    saver = SessionStore(tenant.id).checkpointer
-    config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-    for user_id in user_ids:
-        checkpoint = empty_checkpoint()
-        checkpoint["channel_values"] = {"messages": [f"of {user_id}"]}
-        checkpoint["channel_versions"] = {"messages": "1"}
-        metadata: Any = {"user_id": user_id} if user_id else {}
-        config = saver.put(config, checkpoint, metadata, {"messages": "1"})
-
-
 def sessions(tenant: Tenant) -> set[str]:
     return {session.thread_id for session in SessionStore(tenant.id).list_sessions()}
 
 
 def test_sessions_of_others_stay(tenant_a: Tenant, send_message: SendMessage, owner: None) -> None:
     send_message("Mine.", "maria", "hers")
-    save_session(tenant_a, "hers", None)
-    save_session(tenant_a, "by name", "maria")
-    save_session(tenant_a, "both", "maria", "bob")
-    save_session(tenant_a, "bobs", "bob")
-    save_session(tenant_a, "nobodys", None)
+    save_session(tenant_a, "hers", "Hi.")
+    save_session(tenant_a, "by name", "Hi.", user_id="maria")
+    save_session(tenant_a, "both", "Hi.", user_id="maria")
+    save_session(tenant_a, "both", "Hi.", user_id="bob")
+    save_session(tenant_a, "bobs", "Hi.", user_id="bob")
+    save_session(tenant_a, "nobodys", "Hi.")
     # She is the only user of the thread with that name, and the session names bob.
     send_message("Mine?", "maria", "bobs")
     for thread in ("bobs", "both"):
@@ -146,10 +134,10 @@ def test_sessions_of_others_stay(tenant_a: Tenant, send_message: SendMessage, ow
 def test_bound_key_cannot_erase_a_session_without_messages_of_its_user(
     tenant_a: Tenant, send_message: SendMessage, owner: None
 ) -> None:
-    save_session(tenant_a, "began before", None)
+    save_session(tenant_a, "began before", "Hi.")
     send_message("Mine now?", "maria", "began before")
     send_message("Mine.", "maria", "hers")
-    save_session(tenant_a, "hers", None)
+    save_session(tenant_a, "hers", "Hi.")
     for thread in ("began before", "unheard of"):
         with pytest.raises(ThreadOfOthers):
             request_erasure("maria", by=EVA, threads=[thread], by_bound_key=True)

@@ -14,11 +14,7 @@ from django_redis import get_redis_connection
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, IdempotencyRecord
 from konstruct.consistency import verify
-from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.erasure_requests import (
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
@@ -41,7 +37,7 @@ from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database
 from tests.konstruct.conftest import SendMessage
-from tests.konstruct.privacy.conftest import save_session, tool
+from tests.konstruct.privacy.conftest import save_session, send_in_pipeline, tool
 
 pytestmark = [
     pytest.mark.slow,
@@ -202,7 +198,7 @@ def test_one_agent_forgets_and_the_others_do_not(
 ) -> None:
     with tenant_scope(tenant_a.id):
         bert = Agent.objects.create(name="bert")
-    send_message("Bert may know of walnuts.", MARIA, "with bert", agent_id=bert.id)
+    send_in_pipeline(tenant_a, bert, "Bert may know of walnuts.", MARIA, "with bert")
     with database.as_owner():
         call_command(
             "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--agent", "ada", "--yes"
@@ -223,7 +219,7 @@ def die(*_: Any, **__: Any) -> None:
 def test_erasure_interrupted_at_every_step_continues(
     tenant_a: Tenant, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = request_erasure(MARIA, by=EVA)
+    request = erasure_requests.request_erasure(MARIA, by=EVA)
     for step in (
         "erasing.fetch_column",
         "storage.remove_keys",
@@ -259,7 +255,7 @@ def test_nothing_is_written_about_the_person_during_an_erasure(
         return removed
 
     monkeypatch.setattr(messages, "erase_batch", talkative)
-    request = carry_out(request_erasure(MARIA, by=EVA))
+    request = carry_out(erasure_requests.request_erasure(MARIA, by=EVA))
     assert len(refused) == request.receipt["rounds"] == 1
     assert request.receipt["tables"]["memory_message"]["removed"] == 8
     assert traces_of_maria(everything(tenant_a), full) == []
@@ -273,11 +269,11 @@ def test_what_was_begun_before_an_erasure_writes_nothing_after_it(
     send_message("Hello.", "maria")
     seen = hold_people(["maria", "new", "bob"])
     for user_id in ("maria", "new"):
-        carry_out(request_erasure(user_id, by=EVA))
+        carry_out(erasure_requests.request_erasure(user_id, by=EVA))
         with pytest.raises(PersonBeingErased):
             hold_people([user_id], since=seen)
     assert hold_people(["bob"], since=seen) == {"bob": seen["bob"]}
-    carry_out(request_erasure("bob", by=EVA, agent_id=agent.pk))
+    carry_out(erasure_requests.request_erasure("bob", by=EVA, agent_id=agent.pk))
     with pytest.raises(PersonBeingErased):
         hold_people(["bob"], since=seen)
     # Afterwards the person is a new one.
@@ -289,7 +285,7 @@ def test_an_erasure_waits_for_a_transaction_that_writes(
 ) -> None:
     send_message("Hello.", "maria")
     with tenant_scope(tenant_a.id):
-        request = request_erasure("bob", by=EVA)
+        request = erasure_requests.request_erasure("bob", by=EVA)
         with pytest.raises(PersonBeingErased):
             hold_people(["maria", "bob"])
     assert request.done_at is None
@@ -297,7 +293,7 @@ def test_an_erasure_waits_for_a_transaction_that_writes(
     def erase() -> None:
         try:
             with database.as_owner(), tenant_scope(tenant_a.id):
-                carry_out(request_erasure("maria", by=EVA))
+                carry_out(erasure_requests.request_erasure("maria", by=EVA))
         finally:
             connections.close_all()
 
@@ -317,7 +313,7 @@ def test_an_erasure_waits_for_a_transaction_that_writes(
 
 
 def test_unknown_user_gets_an_empty_receipt(tenant_a: Tenant, owner: None) -> None:
-    request = carry_out(request_erasure("nobody", by=EVA, reason="asked by mail"))
+    request = carry_out(erasure_requests.request_erasure("nobody", by=EVA, reason="asked by mail"))
     assert request.receipt["found"] is False
     assert request.receipt["tables"] == {}
     assert not Person.objects.exists()
@@ -327,7 +323,7 @@ def test_the_application_can_neither_erase_nor_write_receipts(
     tenant_a: Tenant, full: Message
 ) -> None:
     with tenant_scope(tenant_a.id):
-        request = request_erasure(MARIA, by=EVA)
+        request = erasure_requests.request_erasure(MARIA, by=EVA)
         with pytest.raises(Exception, match="permission denied"):
             carry_out(request)
         with pytest.raises(Exception, match="permission denied"):
@@ -367,9 +363,9 @@ def test_instructions_of_an_application_are_erased_with_person_and_message(
     )
     with database.as_owner(), tenant_scope(tenant_a.id):
         if whole_person:
-            carry_out(request_erasure("carol", by=EVA))
+            carry_out(erasure_requests.request_erasure("carol", by=EVA))
         else:
-            request_message_erasure(
+            erasure_requests.request_message_erasure(
                 agent_id=message.agent_id,
                 user_id="carol",
                 thread_id="hers",

@@ -8,11 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from konstruct.backups.replaying import journal_open_requests, replay
-from konstruct.orchestrator.identities.erasure_requests import (
-    replies_to_others,
-    request_erasure,
-    request_message_erasure,
-)
+from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure.erasing import carry_out
@@ -64,7 +60,7 @@ def shared(
 def affected(program: Program) -> dict[str, Message]:
     """Return the replies to others with words of P, by their texts."""
     with tenant_scope(program.tenant.id):
-        return {reply.content: reply for reply in replies_to_others(["P"])}
+        return {reply.content: reply for reply in erasure_requests.replies_to_others(["P"])}
 
 
 def kept(program: Program) -> set[str]:
@@ -75,7 +71,7 @@ def kept(program: Program) -> set[str]:
 def erase(program: Program, **options: Any) -> Any:
     """Erase P, and return the choice in the receipt."""
     with database.as_owner(), tenant_scope(program.tenant.id):
-        receipt: Any = carry_out(request_erasure("P", by=EVA, **options)).receipt
+        receipt: Any = carry_out(erasure_requests.request_erasure("P", by=EVA, **options)).receipt
     return receipt["replies_to_others"]
 
 
@@ -86,7 +82,7 @@ def test_chosen_replies_are_erased_and_the_others_kept(shared: Program) -> None:
     with tenant_scope(shared.tenant.id):
         other = Message.objects.get(user_id="R", role="assistant")
         with pytest.raises(InvalidArgument, match="not written with their words"):
-            request_erasure("P", by=EVA, reply_ids=[first.pk, other.pk])
+            erasure_requests.request_erasure("P", by=EVA, reply_ids=[first.pk, other.pk])
         ToolCall.objects.create(
             agent_id=first.agent_id, user_id="O", thread_id=first.thread_id, round=0, position=0,
             message_id=first.in_reply_to_id, call_id="c", name="note", state="done",
@@ -191,9 +187,9 @@ def test_a_restore_of_a_dump_from_before_repeats_the_choice(
     with database.as_owner(), tenant_scope(shared.tenant.id):
         message = Message.objects.get(user_id="P", role="user")
         request: Any = (
-            request_erasure("P", by=EVA, reply_ids=[reply.pk])
+            erasure_requests.request_erasure("P", by=EVA, reply_ids=[reply.pk])
             if whole_person
-            else request_message_erasure(
+            else erasure_requests.request_message_erasure(
                 agent_id=message.agent_id, user_id="P", thread_id=message.thread_id,
                 message_id=message.pk, reply_ids=[reply.pk], by=EVA,
             )

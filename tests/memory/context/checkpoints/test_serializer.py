@@ -14,15 +14,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from langchain_core import messages
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    HumanMessage,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-)
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -80,14 +73,14 @@ STORED_VALUES = [
     deque([1, 2]),
     ip_address("10.0.0.1"),
     Path("/a/b"),
-    HumanMessage("Hello", name="Maria", id="1"),
-    [AIMessage("", tool_calls=[{"name": "look", "args": {"a": 1}, "id": "1"}])],
-    SystemMessage([{"type": "text", "text": "Hi"}]),
-    ToolMessage("found", tool_call_id="1", artifact={"rows": [1]}),
-    AIMessageChunk("a"),
-    RemoveMessage(id="1"),
+    messages.HumanMessage("Hello", name="Maria", id="1"),
+    [messages.AIMessage("", tool_calls=[{"name": "look", "args": {"a": 1}, "id": "1"}])],
+    messages.SystemMessage([{"type": "text", "text": "Hi"}]),
+    messages.ToolMessage("found", tool_call_id="1", artifact={"rows": [1]}),
+    messages.AIMessageChunk("a"),
+    messages.RemoveMessage(id="1"),
     Document("page", metadata={"page": 1}),
-    Send("node", {"messages": [HumanMessage("Hello")]}),
+    Send("node", {"messages": [messages.HumanMessage("Hello")]}),
     Command(resume={"a": 1}, goto="node"),
     (Interrupt(value={"ask": "?"}, id="1"),),
 ]
@@ -197,7 +190,7 @@ def shop(tenant: Tenant) -> Any:
         assert type(state["cart"]) is Cart
         answer = interrupt({"sure": state["cart"].items})
         return {
-            "messages": [AIMessage(f"You said {answer}.")],
+            "messages": [messages.AIMessage(f"You said {answer}.")],
             "orders": [Order(number=1, carts=[state["cart"]])],
         }
 
@@ -211,7 +204,9 @@ def shop(tenant: Tenant) -> Any:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> None:
-    shop(tenant_a).invoke({"messages": [HumanMessage("Tea")], "cart": Cart(["tea"])}, THREAD)
+    shop(tenant_a).invoke(
+        {"messages": [messages.HumanMessage("Tea")], "cart": Cart(["tea"])}, THREAD
+    )
     state = shop(tenant_a).invoke(Command(resume="yes"), THREAD)
     assert state["messages"][-1].content == "You said yes."
     kept = shop(tenant_a).get_state(THREAD).values
@@ -231,11 +226,11 @@ def test_row_with_code_executes_nothing(tenant_a: Tenant, tmp_path: Path, table:
     store = SessionStore(tenant_a.id)
     graph = (
         StateGraph(MessagesState)
-        .add_node("wait", lambda state: {"messages": [AIMessage(interrupt("?"))]})
+        .add_node("wait", lambda state: {"messages": [messages.AIMessage(interrupt("?"))]})
         .add_edge(START, "wait")
         .compile(checkpointer=store.checkpointer)
     )
-    graph.invoke({"messages": [HumanMessage("Hello")]}, THREAD)
+    graph.invoke({"messages": [messages.HumanMessage("Hello")]}, THREAD)
     with tenant_transaction(tenant_a.id) as lent:
         changed = lent.execute(f"UPDATE {table} SET type = 'msgpack', blob = %s", (attack,))
         assert changed.rowcount > 0
@@ -257,7 +252,7 @@ def test_json_columns_of_a_checkpoint_are_plain_json(tenant_a: Tenant, tmp_path:
         "lc": 2, "type": "constructor", "id": ["os", "mkdir"], "args": [str(tmp_path / "made")]
     }  # fmt: skip
     store = SessionStore(tenant_a.id)
-    shop(tenant_a).invoke({"messages": [HumanMessage("Tea")], "cart": Cart([])}, THREAD)
+    shop(tenant_a).invoke({"messages": [messages.HumanMessage("Tea")], "cart": Cart([])}, THREAD)
     with tenant_transaction(tenant_a.id) as lent:
         lent.execute(
             "UPDATE checkpoints SET metadata = metadata || %(a)s, checkpoint = jsonb_set("
