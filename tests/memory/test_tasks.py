@@ -10,7 +10,6 @@ from konstruct.celery import app
 from konstruct.orchestrator.tasks import measure_usage, write_thread_states
 from memory import tasks
 from memory.indexing import embedding_jobs
-from memory.tasks import embed_and_store
 from tenants.tasks import sweep
 from tests.memory.pending import sentence, stored, waiting
 
@@ -40,10 +39,10 @@ def enqueued():
 
 def test_task_stores_its_messages(tenant_a, add_message):
     first, second = add_message(tenant_a.id, sentence(1)), add_message(tenant_a.id, sentence(2))
-    assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 1
-    assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 0
+    assert tasks.embed_and_store(str(tenant_a.id), [str(first.id)]) == 1
+    assert tasks.embed_and_store(str(tenant_a.id), [str(first.id)]) == 0
     assert waiting(tenant_a.id) == [second.content]
-    assert embed_and_store(tenant_a.id) == 1
+    assert tasks.embed_and_store(tenant_a.id) == 1
     assert stored(tenant_a.id) == {sentence(1): 1, sentence(2): 1}
 
 
@@ -54,9 +53,9 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(
     monkeypatch.setattr(tasks, "OUTBOX_TASK_LIMIT", 4)
     for number in range(6):
         add_message(tenant_a.id, sentence(number))
-    assert embed_and_store(tenant_a.id) == 4
+    assert tasks.embed_and_store(tenant_a.id) == 4
     assert enqueued() == [("memory.tasks.embed_and_store", str(tenant_a.id), None)]
-    assert embed_and_store(tenant_a.id) == 2
+    assert tasks.embed_and_store(tenant_a.id) == 2
     assert enqueued() == []
 
 
@@ -64,12 +63,12 @@ def test_beat_and_queues_know_the_tasks(settings):
     scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     assert scheduled == {sweep.name, measure_usage.name, write_thread_states.name}
     assert settings.CELERY_BEAT_SCHEDULE["measure_usage"]["options"]["queue"] == "sweeps"
-    for task, queue in ((embed_and_store, "embeddings"), (sweep, "sweeps")):
+    for task, queue in ((tasks.embed_and_store, "embeddings"), (sweep, "sweeps")):
         assert app.amqp.router.route({}, task.name)["queue"].name == queue
 
 
 def test_tenant_ids_are_checked(db):
     with pytest.raises(ValueError, match="is not the id"):
-        embed_and_store("acme")
+        tasks.embed_and_store("acme")
     with pytest.raises(LookupError):
-        embed_and_store(str(UUID(int=1)))
+        tasks.embed_and_store(str(UUID(int=1)))

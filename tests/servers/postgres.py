@@ -22,7 +22,6 @@ from tenants.models import Tenant
 from tenants.moving import move_tenant
 from tenants.naming import APP_ROLE
 from tenants.postgresql import pool
-from tenants.servers import MAIN, cache_server, clear_server_cache
 from tests import database
 
 NAMES = ("eu1", "eu2")
@@ -121,7 +120,7 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
         database.close_cleaners()
         database.further_servers.clear()
         settings.TENANT_DATABASES = settings.TENANT_DATABASES_OWNER = {}
-        clear_server_cache()
+        known.clear_server_cache()
         for name in servers:
             connections[name].close()
             del connections[name], connections.settings[name]
@@ -139,12 +138,12 @@ def spread(slugs: Sequence[str]) -> Iterator[None]:
             move_tenant(tenant, placed[tenant.slug])
     database.remove_committed_rows()  # of the operators' log
     with (
-        override_settings(TENANT_DATABASES_CLOSED=[MAIN]),
+        override_settings(TENANT_DATABASES_CLOSED=[known.MAIN]),
         # Tests count the same queries whatever their duration.
         mock.patch.object(known, "CACHE_SECONDS", float("inf")),
     ):
         for tenant in Tenant.objects.filter(slug__in=placed):
-            cache_server(tenant.id, tenant.server)
+            known.cache_server(tenant.id, tenant.server)
         yield
 
 

@@ -23,7 +23,6 @@ from konstruct.privacy.retention import apply_rules
 from konstruct.web.application import Application
 from memory.models import Message
 from tenants.admin import exports
-from tenants.admin.exports import KEPT, MAX_EXPORTS
 from tenants.audit.access_log import Actor
 from tenants.audit.models import EXPORTS, ActorKind, ListExport, ListExportPart, RetentionRule
 from tenants.context import tenant_scope
@@ -169,7 +168,7 @@ def test_permissions_are_checked_again_by_the_worker_and_at_the_download(
     refused = client.get(f"/admin/exports/{first}/download/")
     assert refused.status_code == (302 if lost.startswith("is_") else 403)
     with tenant_scope(program.tenant.id):
-        assert EXPORTS.jobs([second]).get().due_at > timezone.now() + KEPT / 2
+        assert EXPORTS.jobs([second]).get().due_at > timezone.now() + exports.KEPT / 2
         assert not ListExportPart.objects.filter(export_id=second).exists()
     if lost == "view_message":
         failed = page(client, second)
@@ -180,12 +179,12 @@ def test_permissions_are_checked_again_by_the_worker_and_at_the_download(
 def test_old_exports_make_room(program: Program, browser: Browser) -> None:
     client = browser(program.tenant)
     first = request_export(client, MESSAGES)
-    for number in range(MAX_EXPORTS):
+    for number in range(exports.MAX_EXPORTS):
         request_export(client, MESSAGES, f"?q={number}")
-    assert stored(program) == (MAX_EXPORTS, 0, MAX_EXPORTS)
+    assert stored(program) == (exports.MAX_EXPORTS, 0, exports.MAX_EXPORTS)
     assert "This export does not exist any more" in page(client, first)
     request_export(browser(program.tenant), MESSAGES)
-    assert stored(program) == (MAX_EXPORTS + 1, 0, MAX_EXPORTS + 1)
+    assert stored(program) == (exports.MAX_EXPORTS + 1, 0, exports.MAX_EXPORTS + 1)
 
 
 def test_a_killed_worker_is_followed_by_one_that_writes_the_whole_file(
@@ -228,8 +227,8 @@ def test_an_export_is_deleted_after_a_day(program: Program, admin: Client) -> No
     with tenant_scope(program.tenant.id):
         job = EXPORTS.jobs([export_id]).get()
         created_at = ListExport.objects.get().created_at
-        assert abs(job.due_at - created_at - KEPT) < timedelta(seconds=5)
-        ListExport.objects.update(created_at=F("created_at") - KEPT)
+        assert abs(job.due_at - created_at - exports.KEPT) < timedelta(seconds=5)
+        ListExport.objects.update(created_at=F("created_at") - exports.KEPT)
     assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 404
     write(admin, export_id)
     assert stored(program) == (0, 0, 0)

@@ -16,7 +16,6 @@ from django.utils.translation import gettext, override
 from konstruct.admin.pages import model_page
 from memory.indexing.embedding_jobs import drain
 from tenants.admin import recorded_admin
-from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import AccessEvent, ListExport
 from tenants.context import tenant_scope
@@ -60,7 +59,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     lists = {
         str(model._meta.verbose_name): reverse(model_page(model, "changelist"))
         for model, page in tenant_site._registry.items()
-        if isinstance(page, RecordedAdmin)
+        if isinstance(page, recorded_admin.RecordedAdmin)
     }
     lists |= {name: reverse(f"admin:{name}") for name in ("conversations", "people")}
     shown = {}

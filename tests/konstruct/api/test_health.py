@@ -20,7 +20,6 @@ from konstruct.api import health
 from konstruct.api.auth.keys import issue_key
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, write_heartbeat
 from memory.embedding import embedder
-from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
@@ -43,7 +42,7 @@ def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _model_is_loaded() -> None:
-    get_embedder()
+    embedder.get_embedder()
 
 
 def all_is_well() -> dict[str, str]:

@@ -17,7 +17,6 @@ import pytest
 from tenants.context import connection
 from tenants.models import Tenant
 from tests import database
-from tests.database import MakeTenant
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.servers import pooler
@@ -170,7 +169,7 @@ def callers(
     request: pytest.FixtureRequest,
     tenant_a: Tenant,
     tenant_b: Tenant,
-    make_tenant: MakeTenant,
+    make_tenant: database.MakeTenant,
     make_program: Callable[[Tenant], Program],
 ) -> tuple[list[Caller], int]:
     """Return programs of the given number of tenants, and the number of calls."""

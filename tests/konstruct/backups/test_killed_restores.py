@@ -24,7 +24,6 @@ from tenants.models import Job, Tenant
 from tenants.postgres_tools import restore_session_name
 from tenants.schemas import provisioning
 from tests import database
-from tests.database import MakeTenant
 from tests.konstruct.backups.conftest import Backup, dumped, run, texts, without_room
 from tests.konstruct.conftest import SendMessage
 
@@ -102,7 +101,7 @@ def test_after_a_kill_before_any_step_the_next_one_ends_right(
     ],
 )
 def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
-    make_tenant: MakeTenant,
+    make_tenant: database.MakeTenant,
     backup_with_anna: Callable[[Tenant], Path],
     monkeypatch: Any,
     steps: list[str],

@@ -28,7 +28,6 @@ from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.database import MakeTenant
 from tests.konstruct.backups.conftest import BY, Backup, dumped, owner_works, run, texts
 from tests.konstruct.conftest import SendMessage
 
@@ -132,7 +131,7 @@ def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
 
 @pytest.mark.data
 def test_deleted_tenant_is_closed_after_a_recovery(
-    make_tenant: MakeTenant, tenant_a: Tenant
+    make_tenant: database.MakeTenant, tenant_a: Tenant
 ) -> None:
     tenant = make_tenant("back")
     moment = timezone.now().isoformat()
@@ -151,7 +150,7 @@ def test_deleted_tenant_is_closed_after_a_recovery(
 
 @pytest.mark.data
 def test_restore_of_all_includes_a_tenant_after_a_failed_deletion(
-    make_tenant: MakeTenant, backup: Backup
+    make_tenant: database.MakeTenant, backup: Backup
 ) -> None:
     tenant = make_tenant("kept")
     made = backup()
@@ -227,7 +226,7 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Backup) -> None:
 
 @pytest.mark.data
 def test_deleted_tenant_is_restored_only_on_request(
-    make_tenant: MakeTenant, send_message: SendMessage, backup: Backup
+    make_tenant: database.MakeTenant, send_message: SendMessage, backup: Backup
 ) -> None:
     tenant = make_tenant("gone")
     send_message(tenant, "My dog is called Rex.")

@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm import client, exceptions
-from konstruct.llm.client import HttpLanguageModel, language_model
 from konstruct.llm.completions import FILTERED_REPLY, Completion, CompletionRequest
 from konstruct.llm.responder import BuiltInResponder
 from tenants.context import tenant_scope
@@ -29,7 +28,7 @@ def pauses() -> list[float]:
 
 
 def ask(server: LLMServer, pauses: list[float], **options: object) -> str:
-    model = HttpLanguageModel(server.url, sleep=pauses.append, **{"api": "pool", **options})
+    model = client.HttpLanguageModel(server.url, sleep=pauses.append, **{"api": "pool", **options})
     return model.complete(REQUEST).text
 
 
@@ -121,7 +120,7 @@ def test_an_error_never_shows_the_key(llm_server: LLMServer, pauses: list[float]
         ask(llm_server, pauses, key="very-secret")
     assert "very-secret" not in str(caught.value) + caught.value.detail
     assert "very-secret" not in repr(
-        HttpLanguageModel("http://u:very-secret@llm", key="very-secret")
+        client.HttpLanguageModel("http://u:very-secret@llm", key="very-secret")
     )
 
 
@@ -137,7 +136,7 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
         url = url.replace(str(llm_server._server.server_port), "1")
     else:
         llm_server.default = answer
-    model = HttpLanguageModel(url, sleep=pauses.append)
+    model = client.HttpLanguageModel(url, sleep=pauses.append)
     with pytest.raises(exceptions.LLMError) as caught:
         model.complete(REQUEST)
     text = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
@@ -184,7 +183,7 @@ def test_a_refusal_of_the_model_is_an_answer(
     events = (f"data: {json.dumps({'choices': [delta]})}\n\n", "data: [DONE]\n\n")
     stream = Answer("", headers={"Content-Type": "text/event-stream"}, events=events)
     llm_server.answers = [Answer({"choices": [choice]}), stream]
-    model = HttpLanguageModel(llm_server.url, api="openai")
+    model = client.HttpLanguageModel(llm_server.url, api="openai")
     completion = model.complete(REQUEST)
     pieces: list[str] = []
     assert (
@@ -213,7 +212,7 @@ def test_an_error_never_repeats_the_words_of_the_prompt(
     llm_server: LLMServer, pauses: list[float], answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm_server.default = answer
-    model = HttpLanguageModel(llm_server.url, api="openai", sleep=pauses.append)
+    model = client.HttpLanguageModel(llm_server.url, api="openai", sleep=pauses.append)
     request = CompletionRequest([{"role": "user", "content": SECRET}], model="", tier="fast")
     with caplog.at_level("DEBUG"), pytest.raises(exceptions.LLMError) as caught:
         model.complete(request, lambda piece: None)
@@ -246,7 +245,7 @@ def test_a_cancelled_answer_ends_its_request(llm_server: LLMServer) -> None:
         raise TimeLimit
 
     with pytest.raises(TimeLimit):
-        HttpLanguageModel(llm_server.url, api="openai").complete(REQUEST, stop)
+        client.HttpLanguageModel(llm_server.url, api="openai").complete(REQUEST, stop)
     assert len(llm_server.requests) == 1
 
 
@@ -296,7 +295,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
 
 @pytest.mark.parametrize("url", ["not a url", "ftp://llm"])
 def test_invalid_url_is_reported(url: str) -> None:
-    model = HttpLanguageModel(url, sleep=lambda seconds: None)
+    model = client.HttpLanguageModel(url, sleep=lambda seconds: None)
     with pytest.raises((exceptions.LLMRefused, exceptions.LLMUnavailable)) as caught:
         model.complete(REQUEST)
     assert "LLM_POOL_URL" in caught.value.detail
@@ -304,10 +303,10 @@ def test_invalid_url_is_reported(url: str) -> None:
 
 def test_the_settings_choose_the_language_model(settings: object) -> None:
     settings.LLM_POOL_URL = ""
-    assert language_model() == BuiltInResponder()
+    assert client.language_model() == BuiltInResponder()
     settings.LLM_POOL_URL, settings.LLM_API, settings.LLM_API_KEY = "http://llm", "pool", "key"
     settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
-    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9)
+    assert client.language_model() == client.HttpLanguageModel("http://llm", "pool", "key", "m", 9)
 
 
 def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
@@ -320,7 +319,7 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
 
     def ask_for(tenant_id: UUID) -> str:
         with tenant_scope(tenant_id):
-            return language_model().complete(REQUEST).text
+            return client.language_model().complete(REQUEST).text
 
     a, b = UUID(int=1), UUID(int=2)
     with ThreadPoolExecutor(5) as threads:
@@ -328,7 +327,7 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
         llm_server.wait_for_requests(1)
         answers.append(threads.submit(ask_for, b))
         llm_server.wait_for_requests(2)
-        shares = language_model().shares  # type: ignore[union-attr]
+        shares = client.language_model().shares  # type: ignore[union-attr]
         assert shares is not None
         assert shares.tenants_at_limit() == {a, b}
         llm_server.release()

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from konstruct.llm import client, transport
-from konstruct.llm.client import HttpLanguageModel
 from konstruct.llm.completions import Completion, CompletionRequest, StreamedAnswer, read_completion
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from tests.servers.llm import Answer, LLMServer, streamed
@@ -19,7 +18,7 @@ def read(server: LLMServer, content: bytes) -> tuple[Completion, list[str]]:
     """Return the whole answer of a server that streams the bytes, and the received texts."""
     server.default = Answer(content, headers={"Content-Type": "text/event-stream"})
     pieces: list[str] = []
-    model = HttpLanguageModel(server.url, api="openai", sleep=lambda seconds: None)
+    model = client.HttpLanguageModel(server.url, api="openai", sleep=lambda seconds: None)
     request = CompletionRequest([{"role": "user", "content": "Hello"}], "", "fast", tools=[TOOL])
     return model.complete(request, pieces.append), pieces
 
@@ -122,7 +121,7 @@ REQUEST = CompletionRequest([{"role": "user", "content": "Hello"}], model="", ti
 
 def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
     pieces: list[str] = []
-    model = HttpLanguageModel(server.url, api=api, timeout=60, sleep=lambda seconds: None)
+    model = client.HttpLanguageModel(server.url, api=api, timeout=60, sleep=lambda seconds: None)
     return model.complete(REQUEST, pieces.append).text, pieces
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from konstruct import outgoing
 from konstruct.llm import client, transport
-from konstruct.llm.client import HttpLanguageModel
 from konstruct.llm.completions import CompletionRequest
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMTimeout, LLMUnavailable
 from tests.servers.llm import Answer, LLMServer
@@ -32,7 +31,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 def ask(url: str, request: CompletionRequest = REQUEST, timeout: float = 0.1) -> str:
     """Ask for a streamed answer, without a pause between attempts."""
-    model = HttpLanguageModel(url, api="openai", timeout=timeout, sleep=lambda seconds: None)
+    model = client.HttpLanguageModel(url, api="openai", timeout=timeout, sleep=lambda seconds: None)
     return model.complete(request, lambda piece: None).text
 
 

@@ -9,7 +9,6 @@ import pytest
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.runner import complete, run_agent
 from tests.servers.llm import Answer, LLMServer, streamed
 
@@ -89,7 +88,7 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
         Answer({"choices": [{"message": delta}], "usage": USAGE}),
         Answer({"choices": [{"message": {"content": "No."}}], "usage": USAGE}),
     ]
-    completion = complete(Hello(), AgentForReply(Ada(), tools=[TOOL]), PROMPT)
+    completion = complete(Hello(), builder.AgentForReply(Ada(), tools=[TOOL]), PROMPT)
     assert (completion.text, len(completion.requested)) == ("Let me look.", 1)
     assert completion.usage == {"prompt_tokens": 6, "completion_tokens": 4, "total_tokens": 10}
     assert [request.body["model"] for request in llm_server.requests] == ["m", "other"]
@@ -101,7 +100,7 @@ def test_a_replacement_needs_no_language_model(
     pieces: list[str] = []
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: " Canned.\0 ")
     completion = complete(
-        Hello(), AgentForReply(Ada(), tools=[TOOL], on_text=pieces.append), PROMPT
+        Hello(), builder.AgentForReply(Ada(), tools=[TOOL], on_text=pieces.append), PROMPT
     )
     assert completion == Completion("Canned.")
     assert pieces == ["Canned."]

@@ -6,7 +6,6 @@ import pytest
 
 from konstruct.orchestrator import dry_runs
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
-from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
 from konstruct.privacy.erasure.erasing import carry_out
@@ -29,8 +28,8 @@ def ada(program: Program) -> Agent:
 
 
 def ask(agent: Agent) -> list[QuestionAnswer]:
-    enqueue_questions(agent.pk)
-    ask_questions(agent.pk)
+    dry_runs.enqueue_questions(agent.pk)
+    dry_runs.ask_questions(agent.pk)
     return list(QuestionAnswer.objects.order_by("version"))
 
 
@@ -42,19 +41,19 @@ def test_a_change_without_questions_makes_no_job(ada: Agent) -> None:
 def test_a_question_that_is_saved_during_the_work_is_asked_too(
     ada: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_question(ada, content="One?")
+    dry_runs.save_question(ada, content="One?")
     original = dry_runs.dry_run
 
     def meanwhile(*args: Any, **given: Any) -> Any:
         if SavedQuestion.objects.count() == 1:
-            save_question(ada, content="Two?")
-            enqueue_questions(ada.pk)
+            dry_runs.save_question(ada, content="Two?")
+            dry_runs.enqueue_questions(ada.pk)
         return original(*args, **given)
 
     monkeypatch.setattr(dry_runs, "dry_run", meanwhile)
     assert len(ask(ada)) == 1
     assert QUESTIONS.jobs([ada.pk]).exists()
-    ask_questions(ada.pk)
+    dry_runs.ask_questions(ada.pk)
     assert QuestionAnswer.objects.count() == 2
     assert not QUESTIONS.jobs().exists()
 
@@ -63,12 +62,12 @@ def test_questions_that_kill_their_workers_fail(
     ada: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(vars(QUESTIONS), "max_attempts", 2)
-    save_question(ada, content="Which theme do I like?")
-    enqueue_questions(ada.pk)
+    dry_runs.save_question(ada, content="Which theme do I like?")
+    dry_runs.enqueue_questions(ada.pk)
     for _ in range(2):
         assert QUESTIONS.lease(ada.pk) is not None
         expire_leases()
-    ask_questions(ada.pk)
+    dry_runs.ask_questions(ada.pk)
     job = QUESTIONS.jobs([ada.pk]).get()
     assert (job.attempts, job.failed_at is None, job.error_code) == (2, False, WorkerLost.code)
     assert not QuestionAnswer.objects.exists()
@@ -76,7 +75,7 @@ def test_questions_that_kill_their_workers_fail(
 
 def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_runs, "MAX_VERSIONS", 2)
-    save_question(ada, content="Who are you?")
+    dry_runs.save_question(ada, content="Who are you?")
     for persona in ("Be curt.", "Be kind.", "Be warm."):
         update_agent(ada, persona=persona)
         ask(ada)
@@ -87,7 +86,7 @@ def test_error_of_the_language_model_is_stored_with_the_answer(
     ada: Agent, llm_server: LLMServer
 ) -> None:
     llm_server.default = Answer({"error": "no"}, status=400)
-    save_question(ada, content="Who are you?")
+    dry_runs.save_question(ada, content="Who are you?")
     (answer,) = ask(ada)
     assert "refused" in answer.problem
     assert ModelCall.objects.get().purpose == "saved questions"
@@ -102,7 +101,7 @@ def test_questions_and_answers_are_erased_with_their_person(
 ) -> None:
     send_message("My sister lives in Lisbon.")
     for user_id in ("maria", None):
-        save_question(ada, content="Where does my sister live?", user_id=user_id)
+        dry_runs.save_question(ada, content="Where does my sister live?", user_id=user_id)
     ask(ada)
     with database.as_owner(), tenant_scope(program.tenant.id):
         carry_out(request_erasure("maria", by=Actor(ActorKind.PERSON, "1", "eva")))
@@ -117,7 +116,7 @@ def test_an_answer_is_erased_with_a_message_of_its_prompt(
     program: Program, ada: Agent, send_message: SendMessage
 ) -> None:
     message = send_message("My sister lives in Lisbon.")
-    save_question(ada, content="Where does my sister live?", user_id="maria")
+    dry_runs.save_question(ada, content="Where does my sister live?", user_id="maria")
     ask(ada)
     with database.as_owner(), tenant_scope(program.tenant.id), transaction.atomic():
         delete_messages([message, message.reply])

@@ -10,7 +10,6 @@ from django_redis import get_redis_connection
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.escalations import Thread, current_escalation
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
@@ -86,11 +85,11 @@ def populated(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Iter
             agent_id=agent.id, user_id="U1", thread_id="dm", title="Pets", metadata={"n": 1}
         )
         helped(first, "U1")
-        thread = Thread(agent.id, "U1", "dm")
+        thread = escalations.Thread(agent.id, "U1", "dm")
         escalations.open_escalation(
             thread, opened_by=Escalation.OpenedBy.PERSON, name="eva", reason="Mine."
         )
-        assert current_escalation(thread) is not None
+        assert escalations.current_escalation(thread) is not None
         channel_identities.link(identity, "maria", by="eva")
         get_recent_messages(tenant_a.id, agent.id, "maria")
         yield tenant_a
@@ -136,8 +135,8 @@ def test_all_messages_are_merged_without_loss(
     assert sorted(facts) == [("maria", "Has a cat."), ("maria", "Has a dog.")]
     assert Message.objects.filter(external_id="e1").count() == 1
     assert Message.objects.filter(external_id__startswith="e1#").count() == 1
-    assert current_escalation(Thread(agent.id, "maria", "dm")) is not None
-    assert current_escalation(Thread(agent.id, "U1", "dm")) is None
+    assert escalations.current_escalation(escalations.Thread(agent.id, "maria", "dm")) is not None
+    assert escalations.current_escalation(escalations.Thread(agent.id, "U1", "dm")) is None
     assert AccessEvent.objects.filter(about_people("maria"), subject="earlier messages").exists()
     done = HistoryMerge.objects.get(from_user="U1")
     assert (done.done_at is not None, done.moved["memory_message"]) == (True, 8)

@@ -13,7 +13,6 @@ from django.core import checks
 from django.db import models
 
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.channel_identities import is_known
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy import merge
@@ -154,12 +153,12 @@ def test_one_declaration_is_all_that_a_new_table_needs(
         return sorted(diary.objects.values_list("user_id", flat=True))
 
     # Known users, and a merge of two.
-    assert not is_known(["U1"])
+    assert not channel_identities.is_known(["U1"])
     identity = channel_identities.identity_of("slack", "T1", "U1")
     write(send_message("My dog is called Rex.", "U1", "dm"), "U1")
     write(None, "U1")
     write(send_message("I have a cat.", "theo", "his"), "theo")
-    assert is_known(["U1"])
+    assert channel_identities.is_known(["U1"])
     channel_identities.link(identity, "maria", by="eva")
     monkeypatch.setattr(merge, "MIN_AGE", timedelta(0))
     assert MERGE.run_due() == 1
@@ -186,4 +185,4 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     assert receipt["tables"]["memory_diary"]["removed"] == 2
     assert "sha256_of_ids" in json.loads(json.dumps(receipt))["tables"]["memory_diary"]
     assert users() == []
-    assert not is_known(["maria", "U1"])
+    assert not channel_identities.is_known(["maria", "U1"])

@@ -14,7 +14,6 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy import retention
-from konstruct.privacy.retention import apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -62,7 +61,7 @@ def keep(tenant: Tenant, days: int, agent_id: UUID | None = None) -> None:
 
 def applied(tenant: Tenant) -> dict[UUID, int]:
     with database.as_owner(), tenant_scope(tenant.id):
-        return apply_rules()
+        return retention.apply_rules()
 
 
 def test_old_messages_are_removed_with_their_index_and_window(

@@ -14,7 +14,6 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from konstruct.orchestrator.replies import RepeatedResponse
 from konstruct.web import application as module, handler
-from konstruct.web.application import MAX_SMALL_BODY_BYTES, MAX_URL_BYTES, Application
 
 PIECE = b"x" * 10_000
 MAX_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -53,7 +52,7 @@ class Served:
         self.received = self.before = 0
         self.sent: list[Any] = []
         self._pieces = pieces
-        application = Application()
+        application = module.Application()
         self.handler = application.handler
 
         def get_response(request: Any) -> Any:
@@ -95,7 +94,7 @@ def no_body(request: Any) -> HttpResponse:
         ([KEY, length(MAX_BYTES + 1)], API, 300, 0),
         ([KEY, CHUNKED], API, 10_000, MAX_BYTES // len(PIECE) + 1),
         ([length(30_000)], "/admin/login/", 3, 3),
-        ([CHUNKED], "/admin/login/", 300, MAX_SMALL_BODY_BYTES // len(PIECE) + 1),
+        ([CHUNKED], "/admin/login/", 300, module.MAX_SMALL_BODY_BYTES // len(PIECE) + 1),
         ([(b"cookie", b"sessionid=x"), CHUNKED], "/admin/", 20, 20),
         ([SLACK, CHUNKED], "/channels/slack/events", 20, 20),
         ([SLACK, CHUNKED], "/channels/slack/events", 300, MAX_SLACK_BYTES // len(PIECE) + 1),
@@ -133,7 +132,7 @@ def test_a_streamed_response_takes_no_thread_while_it_is_sent() -> None:
 
 
 def test_an_address_that_is_too_long_is_a_problem() -> None:
-    start, body = Served(respond=no_body, query=b"x" * MAX_URL_BYTES).sent
+    start, body = Served(respond=no_body, query=b"x" * module.MAX_URL_BYTES).sent
     assert start["status"] == 414
     assert json.loads(body["body"])["type"] == "urn:konstruct:problem:address-too-long"
 
@@ -142,7 +141,7 @@ def test_only_so_many_bodies_are_read_at_once_before_slacks_signature_is_checked
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_SLACK_REQUESTS", 2)
-    application, reading, has_left = Application(), list[int](), asyncio.Event()
+    application, reading, has_left = module.Application(), list[int](), asyncio.Event()
 
     async def receive() -> Any:
         reading.append(1)

@@ -13,7 +13,6 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import announce
 from konstruct.web import replies as module
-from konstruct.web.replies import Replies
 
 TENANT = uuid.UUID(int=1)
 
@@ -41,14 +40,14 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
 
 
-def make(look: Any, url: str = "") -> Replies:
-    replies = Replies(url or str(settings.CACHES["default"]["LOCATION"]), look)
+def make(look: Any, url: str = "") -> module.Replies:
+    replies = module.Replies(url or str(settings.CACHES["default"]["LOCATION"]), look)
     replies.start()
     return replies
 
 
 async def wait(
-    replies: Replies, message_id: UUID, seconds: float = 60, tenant_id: UUID = TENANT
+    replies: module.Replies, message_id: UUID, seconds: float = 60, tenant_id: UUID = TENANT
 ) -> None:
     with replies.watch(tenant_id, message_id) as watch:
         await watch.over(seconds)

@@ -30,7 +30,7 @@ class Letters:
 
     version = "letters@1"
 
-    def __init__(self, letters: str) -> None:
+    def __init__(self, letters: str = "0123456789") -> None:
         self.letters = letters
         self.texts: list[str] = []
 
@@ -40,7 +40,7 @@ class Letters:
 
 
 def opened(path: Path) -> MemoryManager:
-    return MemoryManager(path, Letters("0123456789"), dimensions=10)
+    return MemoryManager(path, Letters(), dimensions=10)
 
 
 def verify(path: Path) -> None:

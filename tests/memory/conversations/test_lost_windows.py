@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memory import arguments
 from memory.conversations import short_term, window_store
-from memory.conversations.window_store import Conversation
 from memory.models import WindowClear
 from tenants import transaction
 from tenants.context import tenant_scope
@@ -95,7 +94,7 @@ def test_reader_from_before_a_clear_cannot_undo_it(
     add_exchange(tenant_a.id, "q1", "a1")
     late = record_exchange(tenant_a.id, "q2", "a2")
     get_redis_connection("default").flushdb()
-    read = Conversation.recent_turns
+    read = window_store.Conversation.recent_turns
     cleared = []
 
     def read_and_be_overtaken(self, *args, **kwargs):
@@ -105,7 +104,7 @@ def test_reader_from_before_a_clear_cannot_undo_it(
             short_term.clear_window(tenant_a.id, AGENT, USER)
         return turns
 
-    monkeypatch.setattr(Conversation, "recent_turns", read_and_be_overtaken)
+    monkeypatch.setattr(window_store.Conversation, "recent_turns", read_and_be_overtaken)
     if reader == "get":
         short_term.get_recent_messages(tenant_a.id, AGENT, USER)
     else:

@@ -9,7 +9,6 @@ from django.test import override_settings
 
 from tenants.checks import system
 from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
-from tenants.checks.system import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import MakeTenant, as_owner
@@ -82,7 +81,7 @@ def test_the_checks_are_registered() -> None:
 @pytest.mark.django_db
 def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
     with connection.cursor() as cursor:
-        assert unsafe_privileges(cursor) == []
+        assert system.unsafe_privileges(cursor) == []
 
 
 def test_the_script_and_the_check_list_the_same_functions() -> None:
@@ -91,4 +90,4 @@ def test_the_script_and_the_check_list_the_same_functions() -> None:
         "give_back_jobs", "held_tenant_locks", "renew_worker", "return_expired_jobs",
         "try_tenant_lock", "wait_for_tenant_lock",
     }  # fmt: skip
-    assert set(re.findall(r"'(\w+)'", listed)) == ALLOWED_FUNCTIONS - functions
+    assert set(re.findall(r"'(\w+)'", listed)) == system.ALLOWED_FUNCTIONS - functions

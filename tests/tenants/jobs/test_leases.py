@@ -11,14 +11,13 @@ from django.db import OperationalError, ProgrammingError, connections
 
 from tenants import jobs
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost
 from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
 from tests.jobs import claimed, expire_leases
 
 pytestmark = pytest.mark.django_db(transaction=True)
-KIND = JobKind("leased-in-tests", do="", queue="", max_attempts=3)
+KIND = jobs.JobKind("leased-in-tests", do="", queue="", max_attempts=3)
 LANE = uuid4()
 
 
@@ -107,14 +106,14 @@ def test_lost_lease_prevents_writes(tenant_a: Tenant) -> None:
         assert current is not None
         assert current.token > late.token
         for write in (late.check, late.finish):
-            with pytest.raises(LeaseLost):
+            with pytest.raises(jobs.LeaseLost):
                 write()
-        with pytest.raises(LeaseLost), late.transaction():
+        with pytest.raises(jobs.LeaseLost), late.transaction():
             raise AssertionError("it was begun")
         late.abandon()
         current.finish()
         assert not Job.objects.exists()
-        with pytest.raises(LeaseLost):
+        with pytest.raises(jobs.LeaseLost):
             current.check()
 
 
@@ -134,7 +133,7 @@ def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> Non
         again.abandon()
         third = KIND.lease(key)
         assert third is not None
-        with pytest.raises(WorkerLost):
+        with pytest.raises(jobs.WorkerLost):
             third.refuse_lost()
         assert Job.objects.get().attempts == 2
 
@@ -153,7 +152,7 @@ def test_an_interrupted_job_keeps_its_place_in_its_lane(tenant_a: Tenant, proces
 def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
     key, other = put(tenant_a, 2)
 
-    def fail(held: Lease) -> None:
+    def fail(held: jobs.Lease) -> None:
         raise ValueError("broken")
 
     def give_up(error: Exception) -> bool:
@@ -161,14 +160,14 @@ def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
         return True
 
     with tenant_scope(tenant_a.id):
-        assert KIND.run(key, fail) is Outcome.FAILED
+        assert KIND.run(key, fail) is jobs.Outcome.FAILED
         job = KIND.jobs([key]).get()
         assert (job.attempts, job.begun_at, job.leased_until) == (1, None, None)
         assert "ValueError" in job.last_error
-        assert KIND.run(key, fail, on_failure=give_up) is Outcome.GIVEN_UP
+        assert KIND.run(key, fail, on_failure=give_up) is jobs.Outcome.GIVEN_UP
         assert KIND.jobs([key]).get().last_error == "own words"
         assert KIND.run(key, fail) is None
-        assert KIND.run(other, lambda held: held.finish()) is Outcome.DONE
+        assert KIND.run(other, lambda held: held.finish()) is jobs.Outcome.DONE
         assert KIND.run(other, fail) is None
 
 
@@ -227,7 +226,7 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
     with tenant_scope(tenant_a.id):
         row = Job.objects.get()
         assert (row.worker, row.lane, row.leased_until) == (None, LANE, None)
-        with pytest.raises(LeaseLost):
+        with pytest.raises(jobs.LeaseLost):
             late[row.key].check()
 
 
@@ -243,7 +242,7 @@ def test_a_process_that_stops_gives_its_attempts_back(tenant_a: Tenant, process:
         row = Job.objects.get(key=begun)
         assert (row.attempts, row.begun_at, row.worker) == (0, None, None)
         assert Job.objects.get(key=waiting).attempts == 1
-        with pytest.raises(LeaseLost):
+        with pytest.raises(jobs.LeaseLost):
             held.finish()
 
 

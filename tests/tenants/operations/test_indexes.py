@@ -21,7 +21,6 @@ from tenants.context import connection
 from tenants.models import Tenant
 from tenants.operations import AddIndexConcurrently
 from tenants.schemas import migrating, provisioning
-from tenants.schemas.migrating import AtomicExecutor, migrate_schema
 from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import forget_migration
 
@@ -85,7 +84,7 @@ def test_next_run_continues_after_any_interruption(behind: Tenant) -> None:
 
     before = indexes(behind)
     with connection.execute_wrapper(cut):
-        while error := migrate_schema(behind.schema_name).error:
+        while error := migrating.migrate_schema(behind.schema_name).error:
             assert "cut off" in error
     assert [sql.split()[0] for sql in cut_off] == ["DROP", "CREATE", "DROP", "DROP", "CREATE"]
     expected = before | {BUILT: True, "message_channel": True}
@@ -94,7 +93,7 @@ def test_next_run_continues_after_any_interruption(behind: Tenant) -> None:
 
 
 def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
-    assert django_migrate.MigrationExecutor is AtomicExecutor  # type: ignore[attr-defined]
+    assert django_migrate.MigrationExecutor is migrating.AtomicExecutor  # type: ignore[attr-defined]
 
 
 def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:

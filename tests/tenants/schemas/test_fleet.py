@@ -10,7 +10,6 @@ import pytest
 from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
 from tests import database
-from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
@@ -19,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 @pytest.fixture(autouse=True)
 def _as_owner(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(migrating, "RETRY_PAUSES_SECONDS", (0, 0))
-    with as_owner():
+    with database.as_owner():
         yield
         # The shared tenants are unchanged.
         migrating.RETRY_PAUSES_SECONDS = ()
@@ -57,7 +56,7 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
 ) -> None:
     break_schema(behind["one"])
     lost = provisioning.create_tenant(slug="lost")
-    execute(f"DROP SCHEMA {lost.schema_name} CASCADE")
+    database.execute(f"DROP SCHEMA {lost.schema_name} CASCADE")
     with locked(behind["two"]):
         out, err, failure = migrate(lock_timeout=0.1)
     assert out[1] == "2 tenants  up to date"
@@ -69,7 +68,7 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
     assert str(failure).startswith("3 of 6 tenants not migrated: lost, one, two.")
     assert status(failure) == 4
     assert lacking() == {"one", "two"}
-    assert execute(
+    assert database.execute(
         "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database"
         " WHERE locktype = 'advisory' AND datname = current_database()"
     ) == [(0,)]

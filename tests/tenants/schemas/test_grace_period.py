@@ -20,7 +20,6 @@ from tenants.models import Domain, Job, OperatorEvent, Tenant
 from tenants.redis_keys import session_key
 from tenants.schemas import provisioning
 from tests import database
-from tests.database import MakeTenant
 from tests.tenants.schemas.test_provisioning_at_once import KILLED, SET_UP
 
 DAY = timedelta(days=1)
@@ -95,7 +94,7 @@ def test_commands_suspend_and_resume(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleted_tenant_is_not_deleted_again(make_tenant: MakeTenant) -> None:
+def test_deleted_tenant_is_not_deleted_again(make_tenant: database.MakeTenant) -> None:
     tenant = make_tenant("twice")
     make_due(tenant)
     with pytest.raises(InvalidTenant, match="has begun"):
@@ -112,7 +111,7 @@ def test_deleted_tenant_is_not_deleted_again(make_tenant: MakeTenant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, pytest.param(40, marks=pytest.mark.long)])
 def test_a_killed_deletion_is_finished_once(
-    start: Callable[..., "subprocess.Popen[str]"], make_tenant: MakeTenant, times: int
+    start: Callable[..., "subprocess.Popen[str]"], make_tenant: database.MakeTenant, times: int
 ) -> None:
     chance = random.Random(11)
     cut_off = 0
@@ -134,7 +133,7 @@ def test_a_killed_deletion_is_finished_once(
 
 @pytest.mark.slow
 def test_a_deletion_that_was_killed_before_its_commit_is_completed(
-    start: Callable[..., "subprocess.Popen[str]"], make_tenant: MakeTenant
+    start: Callable[..., "subprocess.Popen[str]"], make_tenant: database.MakeTenant
 ) -> None:
     tenant = make_tenant("killed")
     process = start(f"{SET_UP}{DELETE_AND_DIE}", str(tenant.pk))

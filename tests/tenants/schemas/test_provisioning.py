@@ -21,7 +21,6 @@ from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
 from tests import database
-from tests.database import MakeTenant, as_owner
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def schema_exists(tenant: Tenant) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def test_a_new_tenant_serves_from_its_own_schema(make_tenant: MakeTenant) -> None:
+def test_a_new_tenant_serves_from_its_own_schema(make_tenant: database.MakeTenant) -> None:
     tenant = make_tenant("brand-new", name="Brand New", domain="brand.example")
     assert tenant.state == "active"
     assert tenant.name == "Brand New"
@@ -78,7 +77,7 @@ def test_the_application_cannot_provision_and_the_owner_can_finish() -> None:
     assert tenant.state == "provisioning"
     with pytest.raises(TenantNotServing, match="tenant 'begun' is provisioning"):
         require_serving(tenant.id)
-    with as_owner():
+    with database.as_owner():
         finished = provisioning.create_tenant(slug="begun")
     assert finished.id == tenant.id
     assert require_serving(tenant.id).state == "active"
@@ -91,7 +90,7 @@ def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
     def fail(*arguments: object, **changes: object) -> None:
         raise RuntimeError("the disk is full\nand more")
 
-    with as_owner():
+    with database.as_owner():
         with monkeypatch.context() as patch:
             patch.setattr("tenants.schemas.migrating._reached_migrations", fail)
             with pytest.raises(
@@ -109,7 +108,7 @@ def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
 def test_deletion_removes_schema_registration_and_cache_of_the_tenant_only(
     tenant_a: Tenant,
 ) -> None:
-    with as_owner():
+    with database.as_owner():
         tenant = provisioning.create_tenant(slug="doomed")
         cache = get_redis_connection("default")
         kept = rate_limit_key(tenant_a.id, "rest")
@@ -128,7 +127,7 @@ def test_deletion_removes_schema_registration_and_cache_of_the_tenant_only(
 @pytest.mark.django_db(transaction=True)
 def test_a_deletion_waits_for_a_worker_that_holds_a_job() -> None:
     """A worker locks its job's row, then writes to the tenant's tables."""
-    with as_owner():
+    with database.as_owner():
         tenant = provisioning.create_tenant(slug="worked-on")
     with tenant_scope(tenant.id):
         JobKind("held-in-tests", do="", queue="", max_attempts=1).enqueue_many([uuid4()])
@@ -144,7 +143,7 @@ def test_a_deletion_waits_for_a_worker_that_holds_a_job() -> None:
             worker.commit()
             return waited
 
-        with ThreadPoolExecutor(1) as thread, as_owner():
+        with ThreadPoolExecutor(1) as thread, database.as_owner():
             written = thread.submit(write_when_waited_for)
             provisioning.delete_tenant(tenant)
             assert written.result()
@@ -156,7 +155,7 @@ def test_a_deletion_that_fails_leaves_a_suspended_tenant(monkeypatch: pytest.Mon
     def fail(tenant: Tenant) -> int:
         raise ConnectionError("no cache")
 
-    with as_owner():
+    with database.as_owner():
         tenant = provisioning.create_tenant(slug="sturdy")
         with monkeypatch.context() as patch:
             patch.setattr("tenants.schemas.provisioning.clear_tenant_cache", fail)

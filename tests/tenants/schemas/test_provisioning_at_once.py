@@ -13,7 +13,6 @@ from django.db import connections
 from tenants import locking
 from tenants.context import connection, server_scope
 from tenants.exceptions import SchemaBusy
-from tenants.locking import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import current_state
@@ -125,7 +124,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
 
 def test_a_tenant_is_not_deleted_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
-    monkeypatch.setattr(provisioning, "schema_lock", partial(schema_lock, wait_seconds=0))
+    monkeypatch.setattr(provisioning, "schema_lock", partial(locking.schema_lock, wait_seconds=0))
     with (
         as_owner(),
         another_holds(tenant),
@@ -146,7 +145,7 @@ def another_holds(tenant: Tenant) -> Iterator[int]:
     with (
         database.as_owner(),
         server_scope(tenant.server),
-        schema_lock(tenant.schema_name),
+        locking.schema_lock(tenant.schema_name),
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT pg_backend_pid()")

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from tests.servers import postgres
-from tests.servers.postgres import Server
 
 
 @pytest.fixture(scope="package")
-def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
+def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, postgres.Server]]:
     """Two servers in addition to the main server."""
     with django_db_blocker.unblock(), postgres.further_servers() as found:
         yield found

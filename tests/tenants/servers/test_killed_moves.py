@@ -15,7 +15,6 @@ from tenants import moving, postgres_tools
 from tenants.context import tenant_scope
 from tenants.locking import poll
 from tenants.models import Job, Tenant
-from tenants.moving import MoveInterrupted, move_tenant, settle_moves
 from tenants.postgres_tools import ToolFailed
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, clear_server_cache
@@ -46,7 +45,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         Job.objects.create(kind="reply", key=uuid4())
     yield made
     with database.as_owner():
-        settle_moves()
+        moving.settle_moves()
         provisioning.delete_tenant(Tenant.objects.get(slug="killed"))
 
 
@@ -89,7 +88,7 @@ def test_killed_move_leaves_the_tenant_on_one_server(tenant: Tenant, step: str) 
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "the move was not killed"
 
         def is_settled() -> bool:
-            settle_moves()
+            moving.settle_moves()
             return not Tenant.objects.filter(pk=tenant.pk).exclude(moving_to="").exists()
 
         # Postgres needs a moment to notice the death of the other process.
@@ -107,7 +106,7 @@ def _move_and_die(tenant: Tenant, to: str, step: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(*_place(step), die)
-    move_tenant(tenant, to)
+    moving.move_tenant(tenant, to)
 
 
 @pytest.mark.long
@@ -136,10 +135,10 @@ def test_restart_of_a_server_leaves_the_tenant_on_one(
     failed = ""
     with database.as_owner():
         try:
-            move_tenant(Tenant.objects.get(pk=tenant.pk), to)
-        except (MoveInterrupted, ToolFailed) as error:
+            moving.move_tenant(Tenant.objects.get(pk=tenant.pk), to)
+        except (moving.MoveInterrupted, ToolFailed) as error:
             failed = str(error)
-        settle_moves()
+        moving.settle_moves()
     tenant.refresh_from_db()
     assert not left
     if step != "_switch":  # the commit may be before the loss

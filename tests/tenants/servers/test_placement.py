@@ -14,7 +14,6 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants import context, jobs, transaction
 from tenants.exceptions import InvalidTenant
-from tenants.jobs import KINDS
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.management.base import SOME_TENANTS_FAILED
 from tenants.models import Job, Tenant
@@ -193,7 +192,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         assert errors.count("its server's public schema was not migrated") == len(there)
         # No process sweeps the jobs there, and they do not block the jobs elsewhere.
         for server in (MAIN, "eu1"):
-            assert jobs.claim(KINDS["reply"], server) is None
+            assert jobs.claim(jobs.KINDS["reply"], server) is None
         jobs.sweep()
         with database.as_owner():
             Tenant.objects.filter(pk=asleep.pk).update(migrated_to=asleep.migrated_to)
@@ -210,7 +209,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     finally:
         further["eu2"].start()
     assert _agents("localhost", keys["eu2"]).status_code == 200
-    assert claimed(KINDS["reply"]) == [asleep.id]
+    assert claimed(jobs.KINDS["reply"]) == [asleep.id]
     with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
         call_command("migrate", parallel=1)

@@ -14,7 +14,6 @@ from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
 from tenants.limits import rate_limit
-from tenants.limits.rate_limit import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.conftest import access_events
 
@@ -222,7 +221,7 @@ def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Te
     def attempt(_: int) -> bool:
         with tenant_scope(tenant_a.id):
             at_once.wait()
-            return LoginAttempt("eva", "198.51.100.7").begin().allowed
+            return rate_limit.LoginAttempt("eva", "198.51.100.7").begin().allowed
 
     with ThreadPoolExecutor(20) as threads:
         assert sum(threads.map(attempt, range(20))) == 5

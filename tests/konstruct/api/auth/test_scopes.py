@@ -9,7 +9,6 @@ import pytest
 from django.db import IntegrityError
 
 from konstruct.api.auth import keys
-from konstruct.api.auth.keys import KeyInvalid, issue_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import create_agent
 from tenants import transaction
@@ -110,19 +109,19 @@ def test_a_bound_key_need_not_name_its_agent_and_user(program_a: Program) -> Non
 def test_invalid_key_is_refused_by_field(
     tenant_a: Tenant, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(KeyInvalid, match=message):
-        issue_key(tenant_id=tenant_a.id, name="x", **options)
+    with pytest.raises(keys.KeyInvalid, match=message):
+        keys.issue_key(tenant_id=tenant_a.id, name="x", **options)
 
 
 def test_a_key_cannot_be_bound_to_another_tenants_agent(
     program_a: Program, program_b: Program
 ) -> None:
-    with pytest.raises(KeyInvalid, match="agent: "):
-        issue_key(tenant_id=program_a.tenant.id, name="x", agent_id=program_b.agent.id)
+    with pytest.raises(keys.KeyInvalid, match="agent: "):
+        keys.issue_key(tenant_id=program_a.tenant.id, name="x", agent_id=program_b.agent.id)
 
 
 def test_postgres_refuses_invalid_scopes(tenant_a: Tenant) -> None:
-    key, _ = issue_key(tenant_id=tenant_a.id, name="x")
+    key, _ = keys.issue_key(tenant_id=tenant_a.id, name="x")
     with tenant_scope(tenant_a.id):
         for scopes in ([], ["admin"]):
             with pytest.raises(IntegrityError, match="api_key_scopes"), transaction.atomic():

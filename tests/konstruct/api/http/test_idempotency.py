@@ -90,14 +90,8 @@ def test_a_program_cannot_take_a_key_of_slack(program_a: Program) -> None:
     """Messages of Slack are accepted, whatever keys programs have used."""
     slack = "slack/T1/C1/1700000000.000100"
     assert program_a.send(headers={"Idempotency-Key": slack}).status_code == 202
-    incoming = Incoming(
-        agent_id=program_a.agent.id,
-        user_id="maria",
-        thread_id="t",
-        channel="slack",
-        content="Hello",
-        idempotency_key=slack,
-    )
+    agent_id = program_a.agent.id
+    incoming = Incoming(agent_id, "maria", "t", "slack", "Hello", idempotency_key=slack)
     message, created = accept(incoming, tenant_id=program_a.tenant.id)
     assert created
     assert accept(incoming, tenant_id=program_a.tenant.id) == (message, False)

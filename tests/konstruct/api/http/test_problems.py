@@ -10,14 +10,6 @@ from django.test import RequestFactory
 
 from konstruct.api.http import problems
 from konstruct.api.http.middleware import RequestIdMiddleware
-from konstruct.api.http.problems import (
-    KONSTRUCT_ERRORS,
-    MEDIA_TYPE,
-    FieldError,
-    Problem,
-    current_request_id,
-    problem_of,
-)
 from konstruct.orchestrator import replies
 from tenants.log_context import log_ids
 from tests.konstruct.conftest import MESSAGES, Program
@@ -89,7 +81,7 @@ def test_log_lines_of_a_request_have_its_id() -> None:
 
     request = RequestFactory().get("/", headers={"X-Request-ID": "job-7"})
     assert RequestIdMiddleware(answer)(request).headers["X-Request-ID"] == "job-7"
-    assert (seen, current_request_id(), log_ids()) == (["job-7"], "-", {})
+    assert (seen, problems.current_request_id(), log_ids()) == (["job-7"], "-", {})
 
 
 @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", "ü"])
@@ -111,7 +103,7 @@ def test_a_request_id_that_could_break_a_log_is_replaced(program_a: Program, giv
     ],
 )
 def test_only_short_plain_values_are_sent_back(value: Any, shown: bool) -> None:
-    assert ("value" in FieldError("name", "wrong", value).document()) is shown
+    assert ("value" in problems.FieldError("name", "wrong", value).document()) is shown
 
 
 def error_of(error_class: type, text: str) -> Exception:
@@ -121,19 +113,19 @@ def error_of(error_class: type, text: str) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("error_class", KONSTRUCT_ERRORS)
+@pytest.mark.parametrize("error_class", problems.KONSTRUCT_ERRORS)
 def test_each_error_has_a_status_and_a_detail(error_class: type) -> None:
-    found = problem_of(error_of(error_class, "What was wrong, and what to do."))
-    assert (found.status, found.kind) == KONSTRUCT_ERRORS[error_class][:2]
+    found = problems.problem_of(error_of(error_class, "What was wrong, and what to do."))
+    assert (found.status, found.kind) == problems.KONSTRUCT_ERRORS[error_class][:2]
     assert "What was wrong, and what to do." in found.detail
 
 
 def test_unexpected_status_is_a_problem_document() -> None:
-    assert Problem.of_status(418).kind == "bad-request"
-    assert Problem.of_status(599).kind == "internal-error"
+    assert problems.Problem.of_status(418).kind == "bad-request"
+    assert problems.Problem.of_status(599).kind == "internal-error"
 
 
-def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
+def said_plainly(request: HttpRequest, problem: problems.Problem) -> HttpResponse:
     return HttpResponse(f"{problem.status} at {request.path}", status=problem.status)
 
 
@@ -149,13 +141,13 @@ def _another_form() -> Iterator[None]:
 @pytest.mark.usefixtures("_another_form")
 def test_the_longest_prefix_decides_the_form() -> None:
     answers = {
-        path: problems.problem_response(RequestFactory().get(path), Problem.of_status(404))
+        path: problems.problem_response(RequestFactory().get(path), problems.Problem.of_status(404))
         for path in ("/plain/x", "/api/plain/x", "/api/x", "/elsewhere")
     }
     assert answers["/plain/x"].content == b"404 at /plain/x"
     assert answers["/api/plain/x"].content == b"404 at /api/plain/x"
-    assert answers["/api/x"].headers["Content-Type"] == MEDIA_TYPE
-    assert answers["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
+    assert answers["/api/x"].headers["Content-Type"] == problems.MEDIA_TYPE
+    assert answers["/elsewhere"].headers["Content-Type"] == problems.MEDIA_TYPE
     takes = [path for path in answers if problems.accepts_api_keys(path)]
     assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
 

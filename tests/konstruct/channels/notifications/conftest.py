@@ -11,12 +11,12 @@ from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import OPEN_TYPES, send_open
 from konstruct.channels.webhooks import send
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.models import Agent, AnswerOptions, PendingReply
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.models import Agent, PendingReply
 from tenants import transaction
 from tenants.outbox.models import NOTIFICATIONS, EventType, Subscription
 from tests import database
 from tests.konstruct.conftest import Program
+from tests.konstruct.sending import send_message
 from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer
 
@@ -68,24 +68,9 @@ def member(slack_id: str = "U7", *permissions: str, workspace: str = "T1") -> Us
     return user
 
 
-def ask(
-    program: Program,
-    content: str = QUESTION,
-    *,
-    user_id: str = "maria",
-    thread_id: str = "t1",
-    options: AnswerOptions | None = None,
-) -> None:
+def ask(program: Program, content: str = QUESTION, **fields: Any) -> None:
     """Accept a message, and answer all waiting messages."""
-    incoming = Incoming(
-        agent_id=program.agent.id,
-        user_id=user_id,
-        thread_id=thread_id,
-        channel="rest",
-        content=content,
-        options=options,
-    )
-    accept(incoming, tenant_id=program.tenant.id)
+    send_message(program.tenant, program.agent, content, answered=False, **fields)
     for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):
         pipeline.handle(tenant_id=program.tenant.id, message_id=message_id)
 

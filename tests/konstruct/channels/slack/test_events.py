@@ -15,7 +15,6 @@ from django_redis import get_redis_connection
 from konstruct.channels import inbox
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import inbound
-from konstruct.channels.slack.inbound import tell_refused
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
@@ -398,6 +397,6 @@ def test_a_refusal_that_slack_does_not_take_is_logged(
     where = (str(connected.tenant.id), "T1", "C1", "17.1")
     slack.trouble("chat.postMessage", Trouble(error="is_archived"))
     for _ in range(2):
-        tell_refused(*where, "Not now.")
+        inbound.tell_refused(*where, "Not now.")
     assert "is_archived" in caplog.text
     assert slack.workspaces["T1"].posts == []

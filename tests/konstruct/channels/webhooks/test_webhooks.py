@@ -13,7 +13,6 @@ from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
 from konstruct.channels.management.commands.reseal_channel_tokens import reencrypt_all
-from konstruct.channels.webhooks import create_webhook, rotate_secret, send_again
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
@@ -63,7 +62,7 @@ def inside_a(program_a: Program) -> Iterator[Program]:
 
 def add(receiver: LLMServer, *types: str, **options: Any) -> str:
     """Create a webhook at the receiver; return its secret."""
-    return create_webhook(receiver.url, types=list(types), **options)[1]
+    return webhooks.create_webhook(receiver.url, types=list(types), **options)[1]
 
 
 def types(receiver: LLMServer) -> list[str]:
@@ -127,7 +126,7 @@ def test_a_receiver_verifies_the_signature_by_the_library(
 
     monkeypatch.setattr(webhooks, "post", post)
     old = add(receiver)
-    _, new = rotate_secret(Subscription.objects.get().pk)
+    _, new = webhooks.rotate_secret(Subscription.objects.get().pk)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
     work("notification")
     [(body, headers)] = sent
@@ -257,7 +256,7 @@ def test_a_delivered_event_is_sent_again_on_request(inside_a: Program, receiver:
     add(receiver)
     record_event(EventType.ERASURE_DONE, UUID(int=1))
     work("notification")
-    send_again(EventDelivery.objects.get())
+    webhooks.send_again(EventDelivery.objects.get())
     work("notification")
     assert len(receiver.requests) == 2
     assert len({request.body["id"] for request in receiver.requests}) == 1
@@ -293,7 +292,7 @@ def test_secrets_are_read_after_the_keys_are_rotated(
     inside_a: Program, receiver: LLMServer, settings: Any
 ) -> None:
     add(receiver)
-    rotate_secret(Subscription.objects.get().pk)
+    webhooks.rotate_secret(Subscription.objects.get().pk)
     old = settings.CHANNEL_TOKEN_KEYS
     new = [Fernet.generate_key().decode()]
     settings.CHANNEL_TOKEN_KEYS = [*new, *old]

@@ -13,7 +13,6 @@ from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor, PendingReply
-from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -234,7 +233,7 @@ def test_late_and_held_replies_are_reported(chat: Chat) -> None:
 def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
     chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(vars(REPLIES), "max_attempts", 1)
+    monkeypatch.setitem(vars(replies.REPLIES), "max_attempts", 1)
     chat.answers = False
     chat.ask("Hello", headers=KEY)
     (message,) = chat.accepted

@@ -12,7 +12,6 @@ from konstruct.llm import client
 from konstruct.orchestrator import usage as counts
 from konstruct.orchestrator.exceptions import ExtractionFailed
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
@@ -119,7 +118,7 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(vars(EXTRACTIONS), "max_attempts", 3)
+    monkeypatch.setitem(vars(queue.EXTRACTIONS), "max_attempts", 3)
     with_server, settings.LLM_POOL_URL = settings.LLM_POOL_URL, "http://127.0.0.1:9/"
     add_message(STATEMENT)
     pauses = []

@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
-from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -46,7 +45,7 @@ def test_the_job_waits_for_a_language_model(add_message: AddMessage, settings: A
     add_message("I live in Oslo.")
     runs.extract(cursor_id())
     job = queue.EXTRACTIONS.jobs().get()
-    assert (job.last_error, job.failed_at) == (NO_MODEL, None)
+    assert (job.last_error, job.failed_at) == (fact_requests.NO_MODEL, None)
     assert not ExtractionRun.objects.exists()
 
 

@@ -12,7 +12,6 @@ from django.utils import timezone
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongState
 from konstruct.orchestrator.extraction import queue, runs
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.messages import Thread
 from memory import facts
 from memory.conversations.transcript import record_message
@@ -232,7 +231,7 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
     add_message: AddMessage, answer: SetAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(vars(EXTRACTIONS), "max_attempts", 2)
+    monkeypatch.setitem(vars(queue.EXTRACTIONS), "max_attempts", 2)
     message = add_message("I live in Oslo.")
     for _ in range(2):
         answer("I cannot help with that.")

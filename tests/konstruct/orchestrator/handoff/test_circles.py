@@ -6,14 +6,6 @@ import pytest
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.escalations import (
-    NOTICE,
-    EscalationState,
-    OpenedBy,
-    Outcome,
-    Thread,
-    current_escalation,
-)
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program, SendMessage
@@ -29,11 +21,11 @@ def test_a_circle_of_rules_ends_at_a_person(
     for name, to in (("ada", "bert"), ("bert", "carl"), ("carl", "ada")):
         Agent.objects.filter(name=name).update(hand_over_on={"invoice": ids[to]})
     message = send_message("My invoice!")
-    assert answer_to(message) == ("ada", NOTICE)
+    assert answer_to(message) == ("ada", escalations.NOTICE)
     hops = Escalation.objects.to_agents().order_by("opened_at")
     assert [(str(hop.to_agent_id), hop.outcome) for hop in hops] == [
-        (ids["bert"], Outcome.HANDED_ON),
-        (ids["carl"], Outcome.TO_PERSON),
+        (ids["bert"], escalations.Outcome.HANDED_ON),
+        (ids["carl"], escalations.Outcome.TO_PERSON),
     ]
     person = Escalation.objects.open().get()
     assert person.to_agent_id is None
@@ -55,7 +47,7 @@ def test_a_circle_of_language_models_ends_at_a_person(
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     Agent.objects.filter(name="bert").update(hands_to=[program.agent.id])
     llm_server.answers = [call("hand_to_agent", agent="bert"), call("hand_to_agent", agent="ada")]
-    assert answer_to(send_message("Hm.")) == ("ada", NOTICE)
+    assert answer_to(send_message("Hm.")) == ("ada", escalations.NOTICE)
     assert Escalation.objects.open().get().to_agent_id is None
     assert len(llm_server.requests) == 2
 
@@ -64,16 +56,16 @@ def test_handing_back_skips_inactive_agents(
     send_message: SendMessage, bert: Agent, carl: Agent
 ) -> None:
     message = send_message()
-    thread = Thread.of(message)
+    thread = escalations.Thread.of(message)
     hand(message, bert)
     hand(message, carl)
     assert handovers.hand_back(thread, carl)
-    standing = current_escalation(thread)
-    assert standing == EscalationState(to_agent_id=bert.id)
+    standing = escalations.current_escalation(thread)
+    assert standing == escalations.EscalationState(to_agent_id=bert.id)
     hand(message, carl)
     Agent.objects.filter(name="bert").update(is_active=False)
     assert handovers.hand_back(thread, carl)
-    assert current_escalation(thread) is None
+    assert escalations.current_escalation(thread) is None
     assert not handovers.hand_back(thread, carl)
 
 
@@ -87,11 +79,11 @@ def test_thread_of_a_deleted_agent_opens_an_escalation(
         Agent.objects.filter(name="bert").update(is_active=False)
     else:  # as if the owner had removed it
         Escalation.objects.create(
-            **Thread.of(message).as_filter, channel="rest", to_agent_id=uuid4(),
-            opened_by=OpenedBy.PERSON, reason="Gone.",
+            **escalations.Thread.of(message).as_filter, channel="rest", to_agent_id=uuid4(),
+            opened_by=escalations.OpenedBy.PERSON, reason="Gone.",
         )  # fmt: skip
         get_redis_connection("default").flushdb()
-    assert answer_to(send_message("Hello?")) == ("ada", NOTICE)
+    assert answer_to(send_message("Hello?")) == ("ada", escalations.NOTICE)
     assert Escalation.objects.open().get().to_agent_id is None
 
 
@@ -100,16 +92,19 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
 ) -> None:
     Agent.objects.filter(name="bert").update(escalate_on=["lawyer"])
     hand(send_message(thread_id="t2"), bert)
-    assert answer_to(send_message("I call my lawyer", thread_id="t2")) == ("ada", NOTICE)
+    assert answer_to(send_message("I call my lawyer", thread_id="t2")) == (
+        "ada",
+        escalations.NOTICE,
+    )
     handover = hand(send_message(), bert)
-    assert answer_to(send_message("Can I talk to a human, please?")) == ("ada", NOTICE)
+    assert answer_to(send_message("Can I talk to a human, please?")) == ("ada", escalations.NOTICE)
     handover.refresh_from_db()
-    assert handover.outcome == Outcome.TO_PERSON
+    assert handover.outcome == escalations.Outcome.TO_PERSON
     person = Escalation.objects.open().get(thread_id="t1")
     held = send_message("Anybody?")
     # A person hands the thread on: the held messages are answered.
-    hand(held, bert, OpenedBy.PERSON)
+    hand(held, bert, escalations.OpenedBy.PERSON)
     handle(held)
     assert answer_to(held) == ("bert", f"{FIRST}\n\nNoted.")
     person.refresh_from_db()
-    assert person.outcome == Outcome.HANDED_ON
+    assert person.outcome == escalations.Outcome.HANDED_ON

@@ -9,7 +9,6 @@ import pytest
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.history_import import importing, uploads
-from konstruct.orchestrator.history_import.importing import Options
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from memory.models import MemoryEntry, Message
 from tenants import transaction
@@ -69,7 +68,7 @@ def test_a_killed_import_is_completed_and_doubles_nothing(
                 upload = uploads.request_import(
                     export(name),
                     f"{name}.json",
-                    Options(agent="ada"),
+                    importing.Options(agent="ada"),
                     by=EVA,
                     is_dry_run=is_dry_run,
                 )

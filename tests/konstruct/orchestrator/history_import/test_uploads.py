@@ -11,7 +11,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from konstruct.orchestrator.history_import import importing, uploads
-from konstruct.orchestrator.history_import.uploads import MAX_FILE_BYTES
 from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.privacy.erasure import erasing, messages, storage
@@ -257,7 +256,7 @@ def test_a_member_sends_a_file_sees_the_preview_and_confirms(
     wrong = send(people="Maria", time_zone="Mars")
     assert "&#x27;Maria&#x27; is not NAME=VALUE." in wrong.text
     assert "&#x27;Mars&#x27; is unknown" in send(time_zone="Mars").text
-    large = SimpleUploadedFile("large.txt", b"x" * (MAX_FILE_BYTES + 1))
+    large = SimpleUploadedFile("large.txt", b"x" * (uploads.MAX_FILE_BYTES + 1))
     assert "has more than 2,400,000 bytes" in send(file=large).text
 
     sent = send(people="Maria Krüger = maria\n", agent_names="Reisebüro Ada")

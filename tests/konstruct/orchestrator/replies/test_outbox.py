@@ -13,7 +13,6 @@ from django.db import connections
 
 from konstruct.orchestrator import messages, pipeline, replies
 from konstruct.orchestrator.exceptions import Busy
-from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.tasks import handle_message
@@ -73,8 +72,8 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
 def test_threads_of_equal_looking_ids_have_lanes_of_their_own() -> None:
     agent = UUID(int=1)
     threads = [("a:b", "c"), ("a", "b:c"), ("a:b", "c "), ("a\x1f1:b", "c"), ("a", "b\x1f1:c")]
-    assert len({Thread(agent, *ids).lane for ids in threads}) == len(threads)
-    assert Thread(agent, "a", "b").lane == Thread(agent, "a", "b").lane
+    assert len({messages.Thread(agent, *ids).lane for ids in threads}) == len(threads)
+    assert messages.Thread(agent, "a", "b").lane == messages.Thread(agent, "a", "b").lane
 
 
 CHANNEL = "recorded"
@@ -87,14 +86,14 @@ class Recorder:
         self.told: list[str] = []
         self.breaks = False
 
-    def on_change(self, message: KonstructMessage) -> None:
+    def on_change(self, message: messages.KonstructMessage) -> None:
         if self.breaks:
             raise RuntimeError("the hook broke")
         pending = PendingReply.objects.filter(pk=message.id).first()
         failed = pending is not None and pending.failed_at is not None
         self.told.append("answered" if pending is None else "failed" if failed else "waiting")
 
-    def on_partial_reply(self, message: KonstructMessage) -> None:
+    def on_partial_reply(self, message: messages.KonstructMessage) -> None:
         """The language model of these tests answers at once."""
 
 
@@ -145,7 +144,7 @@ def test_wait_for_a_window_has_a_timeout(
     program_a: Program, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "WINDOW_LOCK_TIMEOUT_SECONDS", 0.2)
-    thread, others_thread = Thread(program_a.agent.id, "maria", "t"), threading.Event()
+    thread, others_thread = messages.Thread(program_a.agent.id, "maria", "t"), threading.Event()
     release = threading.Event()
 
     def hold() -> None:

@@ -7,7 +7,6 @@ from django.core.management import CommandError, call_command
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, request_erasure
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.privacy import jobs
@@ -80,7 +79,7 @@ def test_linked_ids_are_erased_with_the_person(
         jobs.MERGE.run_due()
     request = carry_out(request_erasure(named, by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
-    assert not is_known(["U024", "maria"])
+    assert not channel_identities.is_known(["U024", "maria"])
     assert request.user_ids[0] == pseudonym(named)
     assert set(request.user_ids) == {pseudonym("U024"), pseudonym("maria")}
     for user_id in ("U024", "maria"):
@@ -94,10 +93,10 @@ def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
         channel_identities.identity_of("mail", "", "m@x"), "U024", by="eva"
     )
     channel_identities.link(channel_identities.identity_of("sms", "", "+1"), "m@x", by="eva")
-    assert linked_ids("+1") == ["+1", "U024", "m@x", "maria"]
+    assert channel_identities.linked_ids("+1") == ["+1", "U024", "m@x", "maria"]
     jobs.MERGE.run_due()
     channel_identities.unlink(second)
-    assert linked_ids("m@x") == ["m@x"]
+    assert channel_identities.linked_ids("m@x") == ["m@x"]
     send_message("I am somebody else.", "m@x", "mail")
     carry_out(request_erasure("m@x", by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob", "maria"}

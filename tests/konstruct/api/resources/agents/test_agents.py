@@ -3,7 +3,6 @@
 import threading
 from typing import Any
 
-import pytest
 from django.db import connections
 
 from konstruct.api.models import IdempotencyRecord
@@ -78,36 +77,6 @@ def test_an_agent_is_made(program_a: Program) -> None:
     }
     assert program_a.get(document["url"]).json() == document
     assert program_a.send(agent="bo").status_code == 202
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"name": ""}, ["name"]),
-        ({"name": "5b0e6f4c-6b1a-4b86-9a55-21c0e2d0f0aa"}, ["name"]),
-        ({"recall_top_k": 0}, ["recall_top_k"]),
-        ({"recall_top_k": "3"}, ["recall_top_k"]),
-        ({"max_completion_tokens": 0}, ["max_completion_tokens"]),
-        ({"max_completion_tokens": 2**31}, ["max_completion_tokens"]),
-        ({"accepts_client_instructions": "no"}, ["accepts_client_instructions"]),
-        ({"recall_preset": "custom"}, ["recall_preset"]),
-        ({"recall_open_at": 2}, ["recall_open_at"]),
-        ({"recall_open_at": True}, ["recall_open_at"]),
-        ({"recall_weights": {"nonsense": 1}}, ["recall_weights.nonsense"]),
-        ({"recall_weights": {"time": 11}}, ["recall_weights.time"]),
-        ({"recall_weights": {"time": "1"}}, ["recall_weights.time"]),
-        ({"model_tier": "slow"}, ["model_tier"]),
-        ({"system_prompt": "a\0"}, ["system_prompt"]),
-        ({"tenant_id": "x", "id": "y"}, ["tenant_id", "id"]),
-    ],
-)
-def test_invalid_agent_is_refused_by_field(
-    program_a: Program, fields: dict[str, Any], named: list[str]
-) -> None:
-    response = make(program_a, **fields)
-    assert response.status_code == 400
-    assert [error["field"] for error in response.json()["errors"]] == named
-    assert agents(program_a) == ["ada"]
 
 
 def test_failed_request_can_be_repeated_with_its_key(program_a: Program) -> None:

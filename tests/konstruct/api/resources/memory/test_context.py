@@ -163,30 +163,3 @@ def test_key_of_an_agent_compiles_for_that_agent_and_key_of_a_user_is_refused(
             refused = ask(binding, **fields)
             assert refused.status_code == 403
             assert b"penicillin" not in refused.content
-
-
-@pytest.mark.parametrize(
-    ("fields", "bad"),
-    [
-        ({"task": None}, "task"),
-        ({"task": ["Why?"]}, "task"),
-        ({"task": {"description": 7}}, "task"),
-        ({"task": {"note": "x" * 40_000}}, "task"),
-        ({"task": "x" * 40_000}, "task"),
-        ({"user_id": ""}, "user_id"),
-        ({"model_tier": "huge"}, "model_tier"),
-        ({"messages": "Hello"}, "messages"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
-        ({"messages": [{"role": "user", "content": "x", "name": "y"}]}, "messages.0.name"),
-        ({"messages": [{"role": "user", "content": "x"}] * 1001}, "messages"),
-        ({"system_prompt": None}, "system_prompt"),
-        ({"tenant_id": "x"}, "tenant_id"),
-    ],
-)
-def test_invalid_context_request_names_the_field(
-    program_a: Program, fields: dict[str, Any], bad: str
-) -> None:
-    body = {"agent": "ada", "user_id": "maria", "task": "Why?", **fields}
-    response = program_a.post(COMPILE, body)
-    assert response.status_code == 400
-    assert [error["field"] for error in response.json()["errors"]] == [bad]

@@ -75,33 +75,6 @@ def test_options_of_a_search(program_a: Program) -> None:
     assert vector["results"][0]["content"] == MESSAGES[2]
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"query": " "}, "query"),
-        ({"query": "x" * 9000}, "query"),
-        ({"query": "a\0"}, "query"),
-        ({"top_k": 0}, "top_k"),
-        ({"top_k": 101}, "top_k"),
-        ({"top_k": "3"}, "top_k"),
-        ({"top_k": True}, "top_k"),
-        ({"gate": "yes"}, "gate"),
-        ({"mode": "psychic"}, "mode"),
-        ({"at": "2026-03-14T09:30:00"}, "at"),
-        ({"at": "soon"}, "at"),
-        ({"explain": 1}, "explain"),
-        ({"tenant_id": "x"}, "tenant_id"),
-        ({"user_id": ""}, "user_id"),
-    ],
-)
-def test_invalid_search_is_refused_by_field(
-    program_a: Program, fields: dict[str, Any], field: str
-) -> None:
-    response = search(program_a, **{"query": "Where is the car?", **fields})
-    assert response.status_code == 400
-    assert [error["field"] for error in response.json()["errors"]] == [field]
-
-
 def without_quotas(program: Program) -> dict[str, Any]:
     return {name: value for name, value in program.get(USAGE).json().items() if name != "quotas"}
 
