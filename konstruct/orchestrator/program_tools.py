@@ -127,13 +127,14 @@ def record_results(
         call.state, call.result = ToolCallState.DONE, results[call.pk]
         call.decided_by, call.decided_at, call.done_at = by, Now(), Now()
         call.save(update_fields=["state", "result", "decided_by", "decided_at", "done_at"])
+    if answered and options is not None:
+        AnswerOptions.objects.filter(pk=message.pk).delete()
+        options.save_for(message)
     is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
     if answered and is_held and not missing:
         if options is None:
             replies.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
-            AnswerOptions.objects.filter(pk=message.pk).delete()
-            options.save_for(message)
             replies.release(konstruct_message(message))
     return bool(answered)
 

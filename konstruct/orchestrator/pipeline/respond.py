@@ -209,15 +209,16 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
 
     Returns:
         The reply; or None if the message is held; or a new snapshot if the language model has
-        handed the thread over.
+        handed the thread over, or a program has sent results.
     """
     traces.set_attributes(agent_id=agent.id)
     message, calls = snapshot.message, list(snapshot.calls)
     if calls:
         with lease.transaction():
             calls = tool_calls.run_approved(calls)
-            if any(map(awaits_program, calls)) and hold_for_program(message):
-                return None
+            if any(map(awaits_program, calls)):
+                # Not held: the program has sent the results meanwhile.
+                return None if hold_for_program(message) else read_snapshot(message.id)
     with transaction.atomic():
         if snapshot.history is None:
             session = handovers.prompt_turns(message, agent)

@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connections
 
-from konstruct.orchestrator import pipeline, replies
+from konstruct.orchestrator import pipeline, program_tools, replies, tool_calls
+from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
+from konstruct.orchestrator.models import AnswerOptions, ToolCall
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.jobs import expire_leases
 from tests.konstruct.channels.rest.sent import refused_fields
 from tests.konstruct.channels.rest.test_streams import EVENTS, events_of
 from tests.konstruct.conftest import MESSAGES, Program
@@ -183,6 +183,35 @@ def test_results_are_of_the_callers_messages(
     assert work(bound, message)["reply"]["content"] == "It is sunny."
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_results_beside_the_users_consent_end_the_choice_of_tools(
+    program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
+    """Late: between the worker's read of the message and its hold."""
+    llm_server.answers = [calling("weather", "remember_fact", fact="It rains.")]
+    with tenant_scope(program.tenant.id):
+        update_agent(program.agent, tools=["remember_fact"])
+    message = work(program, program.send(tools=[WEATHER], tool_choice="required").json())
+    run_approved = tool_calls.run_approved
+
+    def give_and_run(calls: Any) -> Any:
+        call, row = ToolCall.objects.get(name="weather"), Message.objects.get(pk=message["id"])
+        program_tools.answer_calls(row, {call.pk: "22"}, by="tests")
+        return run_approved(calls)
+
+    if is_late:
+        monkeypatch.setattr(tool_calls, "run_approved", give_and_run)
+    else:
+        with tenant_scope(program.tenant.id):
+            give_and_run([])
+    (consent,) = message["waits_for"]["tool_calls"]
+    program.post(urlsplit(consent["decision_url"]).path, {"approve": True})
+    assert work(program, message)["status"] == "answered"
+    body = llm_server.requests[-1].body
+    assert "tool_choice" not in body
+    assert next(turn["content"] for turn in body["messages"] if turn["role"] == "tool") == "22"
+
+
 def test_stream_ends_with_the_calls_and_continues_with_the_results(
     program: Program, llm_server: LLMServer
 ) -> None:
@@ -243,19 +272,6 @@ def test_hostile_tools_and_results_are_stored_and_cut(
     ]
     assert "truncated" in result["content"]
     assert len(result["content"]) < 130_000
-
-
-def test_killed_worker_leaves_the_results(program: Program, llm_server: LLMServer) -> None:
-    llm_server.answers = [calling("weather")]
-    message = ask(program)
-    give(program, message, "22")
-    with tenant_scope(program.tenant.id):
-        row = Message.objects.get(pk=message["id"])
-        assert replies.REPLIES.lease(row.pk, lane=replies.Thread.of(row).lane) is not None
-        assert expire_leases() == 1
-    assert work(program, message)["reply"]["content"] == "It is sunny."
-    with tenant_scope(program.tenant.id):
-        assert not PendingReply.objects.exists()
 
 
 def test_results_after_the_deadline_or_an_answer_of_a_person_are_refused(
