@@ -175,11 +175,11 @@ class _Packer:
         given = list(dict.fromkeys(sources))
         hits, facts = trace["hits"], trace["facts"]
         turns = [turn for hit in hits for turn in (hit, *hit.get("neighbours", ()))]
-        named = [turn["message_id"] for turn in turns] + [fact["memory_id"] for fact in facts]
-        self.rows = SourceRows([*given, *filter(None, map(as_uuid, named))])
+        needed = [*given, *filter(None, (as_uuid(fact["memory_id"]) for fact in facts))]
+        self.rows = SourceRows([*needed, *(UUID(turn["message_id"]) for turn in turns)])
         self.ids = [pk for pk in given if self.rows.user_ids(pk)]
         # Without one that was erased meanwhile, the unmatched texts must not be stored.
-        self.is_complete = len(self.ids) == len(given)
+        self.is_complete = all(map(self.rows.user_ids, needed))
         self.source_count = len(self.ids)
         self.unmatched: list[str] = []
         self.digests: dict[int, int] = {}

@@ -20,13 +20,14 @@ from memory import short_term, tasks as memory_tasks
 from memory.context.prompt import Prompt
 from memory.context.recall_events import record_prompt
 from memory.conversations import transcript
+from memory.conversations.short_term import refresh_window
 from memory.conversations.transcript import copy_for_agent, copy_id
 from memory.conversations.window_store import Position, Turn
 from memory.models import Message, Role
 from memory.text.sentences import estimated_pieces
 from tenants import transaction
 from tenants.exceptions import reason_of
-from tenants.jobs import Lease, enqueue_task
+from tenants.jobs import Lease, LeaseLost, enqueue_task
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 
@@ -71,7 +72,12 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
         return
     reply, position = recorded
     append_to_window(message, reply, position)
-    finish(snapshot, reply, lease)
+    try:
+        finish(snapshot, reply, lease)
+    except LeaseLost:
+        # The turns may have been erased before they were appended.
+        refresh_window(message.tenant_id, message.agent_id, message.user_id)
+        raise
     if (agent_id := handover_agent_id(reply)) is not None:
         append_copies(message, reply, agent_id)
 

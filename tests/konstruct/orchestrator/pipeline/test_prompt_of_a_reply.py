@@ -8,13 +8,16 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
+from memory.conf import ERASED_PART
 from memory.context import ContextManager, tokens
 from memory.context.manager import empty_recall
 from memory.context.prompt import PromptItem, PromptParts
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
+from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
 from tests.konstruct.conftest import Program, SendMessage
@@ -171,6 +174,27 @@ def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
     }
     assert (left_out["memory_id"], left_out["reason"]) == (str(car), "below the floor")
     assert 1 > included["score"] > 0.5 > 0.18 > left_out["score"]
+
+
+def test_text_of_a_fact_that_is_deleted_during_the_reply_is_not_stored(
+    program: Program, ask: Callable[..., list[dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.facts.service.SMALL_SET", 0)
+    REMEMBER(program.tenant.id, "Maria's beagle is called Rex.", user_id="maria")
+    car = REMEMBER(program.tenant.id, "Invoices are due within 30 days.", user_id="maria")
+    run = runner.run_agent
+
+    def run_after_a_deletion(*given: Any) -> str:
+        assert LongTermMemory().delete(car, program.tenant.id)
+        return run(*given)
+
+    monkeypatch.setattr(runner, "run_agent", run_after_a_deletion)
+    ask("What is my beagle called?")
+    assert RecallEvent.objects.get().unmatched is None
+    assert [fact["content"] for fact in last_event().facts] == [
+        "Maria's beagle is called Rex.",
+        ERASED_PART,
+    ]
 
 
 @pytest.mark.slow

@@ -3,18 +3,22 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connections
+from django_redis import get_redis_connection
 
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival
 from konstruct.interfaces.openai import views as openai_views
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.pipeline import write
 from konstruct.privacy.erasure import storage
 from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts import LongTermMemory
@@ -24,6 +28,7 @@ from tenants.audit.models import ActorKind
 from tenants.audit.people import Person, PersonBeingErased
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.redis_keys import memory_short_key
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, connected, post, slack, take_in_all  # noqa: F401
 from tests.konstruct.conftest import Post, Program, SendMessage
@@ -143,6 +148,23 @@ def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
     take_in_all(connected)
     with tenant_scope(tenant_id):
         assert [*Message.objects.values_list("content", flat=True)] == ["Are you there?"]
+
+
+def test_turns_that_are_appended_after_the_erasure_stay_in_no_window(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = write.append_to_window
+
+    def append_late(*given: Any) -> None:
+        with database.as_owner(), tenant_scope(program_a.tenant.id):
+            carry_out(request_erasure("maria", by=EVA))
+        append(*given)
+
+    monkeypatch.setattr(write, "append_to_window", append_late)
+    message = program_a.send("My code is heliotrope.").json()
+    pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(message["id"]))
+    key = memory_short_key(program_a.tenant.id, program_a.agent.id, "maria")
+    assert not get_redis_connection("default").exists(key)
 
 
 def test_a_model_that_answers_after_the_erasure_makes_no_memory(
