@@ -1,6 +1,7 @@
 """LangGraph's saver in a tenant: its conformance suite, and further tests."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from importlib import import_module
 from threading import Thread
@@ -162,7 +163,8 @@ def test_many_threads_of_a_run_open_few_connections_and_close_them(
 
         asyncio.run(save_all())
         monkeypatch.undo()
-        assert count() == before
+        while count() != before:  # Postgres' process ends a moment after its connection
+            time.sleep(0.02)
 
     assert 1 <= max(counts) <= MAX_CONNECTIONS
     assert len(list(saver.list(None))) == 40
