@@ -1,7 +1,6 @@
 """LangGraph's saver in a tenant: its conformance suite, and further tests."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from importlib import import_module
 from threading import Thread
@@ -22,6 +21,7 @@ from tenants import transaction
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import url_of
+from tests.konstruct.llm.test_waiting import wait_until
 from tests.memory.context.checkpoints.stored import count, ids, put, tenant_transaction
 
 # The saver has its own connections, which do not see uncommitted rows of a test.
@@ -163,8 +163,8 @@ def test_many_threads_of_a_run_open_few_connections_and_close_them(
 
         asyncio.run(save_all())
         monkeypatch.undo()
-        while count() != before:  # Postgres' process ends a moment after its connection
-            time.sleep(0.02)
+        # Postgres' process ends a moment after its connection.
+        wait_until(lambda: count() == before)
 
     assert 1 <= max(counts) <= MAX_CONNECTIONS
     assert len(list(saver.list(None))) == 40
