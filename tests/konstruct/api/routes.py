@@ -96,7 +96,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("message-detail", "GET"): Case(at("messages/{sent[id]}/"), messages=4),
     ("message-send-tool-results", "POST"): Case(
-        at("messages/{sent[id]}/tool-results/"), messages=14, body=_tool_results
+        at("messages/{sent[id]}/tool-results/"), messages=15, body=_tool_results
     ),
     ("message-detail", "DELETE"): Case(at("messages/{sent[id]}/"), messages=7),
     ("exclusion-list", "GET"): Case(at("messages/{excluded}/exclusions/"), messages=4),
