@@ -208,7 +208,7 @@ def memories(request: HttpRequest) -> dict[str, Any]:
 
 
 def _recall(agent: Agent, user_id: str, query: str, *, with_facts: bool) -> dict[str, Any]:
-    """Return what the agent recalls, by its reranker if it has one, with what is left out."""
+    """Return what the agent recalls, by its reranker if it has one, and the omitted memories."""
     searched = search_memory(
         required_tenant_id(),
         user_id,

@@ -163,7 +163,7 @@ class Replies:
     async def _in_batches(
         self, queue: asyncio.Queue[T], handle: Callable[[Collection[T]], Awaitable[None]]
     ) -> None:
-        """Handle what is put into a queue, together with all that is there by then."""
+        """Handle the items of a queue, all that have arrived in one call."""
         while not self.is_stopping:
             batch = {await queue.get()}
             while not queue.empty():

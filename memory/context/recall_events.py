@@ -343,7 +343,7 @@ def _is_constant(column: "np.ndarray[Any, Any]") -> bool:
 
 
 def position_or_value(values: Sequence[Any], value: Any) -> Any:
-    """Return the position of a value in `values`; one that they lack as it is."""
+    """Return the position of a value in `values`, or the value if it is not in them."""
     return values.index(value) if value in values else value
 
 

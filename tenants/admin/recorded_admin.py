@@ -270,7 +270,7 @@ class RecordedAdmin(ModelAdmin):
     """
 
     refused: ClassVar[frozenset[str]] = frozenset()
-    """What nobody may do with these rows: "add", "change", "delete"."""
+    """Actions that are refused to every user: "add", "change", "delete"."""
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     actions_by_row: tuple[str, ...] = ()

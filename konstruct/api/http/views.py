@@ -377,7 +377,7 @@ class ApiViewSet(GenericViewSet):
 
         Args:
             row: the row.
-            service: changes it, and returns it as it is now.
+            service: changes it, and returns the changed object.
             options: of `changed`.
         """
         before = row_state(row)

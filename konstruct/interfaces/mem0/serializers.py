@@ -279,7 +279,7 @@ class DeleteSerializer(LenientSerializer):
     filters = bodies.StrictCharField(required=False, max_length=MAX_FILTERS_CHARACTERS)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Return the filter of what is deleted, which names its owners."""
+        """Return the filter of the rows to delete, which names their owners."""
         named = {name: value for name, value in attrs.items() if name != "filters"}
         sent = read_filters(attrs["filters"]) if "filters" in attrs else {}
         parsed = [language.parse(conditions) for conditions in (named, sent)]
