@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from secrets import token_hex
 from typing import Any, Final, cast
 from uuid import UUID
 from weakref import ref
@@ -41,10 +42,12 @@ POOL_WAIT: Final = histogram(
 # The beginnings of statements that the application sends. Others are refused, because Postgres
 # allows them to every role: changing the session, ending the transaction, dropping granted objects
 # (DROP OWNED), changing the role's settings and password. EXPLAIN reveals the frequency of a value
-# from the statistics of any table.
+# from the statistics of any table: only `QuerySet.explain` may begin with it, by a random comment
+# that is not sent to Postgres, where other sessions could read it.
+_EXPLAIN: Final = f"EXPLAIN /* {token_hex()} */"
 _ALLOWED: Final = re.compile(
     r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|SAVEPOINT|RELEASE"
-    r"|ROLLBACK\s+TO|SET\s+CONSTRAINTS)\b",
+    rf"|ROLLBACK\s+TO|SET\s+CONSTRAINTS|{re.escape(_EXPLAIN)})(?!\w)",
     re.IGNORECASE,
 )
 _RESET_LOCAL: Final = "ROLLBACK TO SAVEPOINT local_settings; RELEASE SAVEPOINT local_settings"
@@ -57,7 +60,9 @@ _OUTSIDE_TRANSACTIONS: Final = re.compile(
 
 
 class TenantOperations(DatabaseOperations):
-    """Splits statements with too many values."""
+    """Splits statements with too many values, and marks those of `QuerySet.explain`."""
+
+    explain_prefix = _EXPLAIN
 
     def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
         """Return how many objects with these fields one statement may have."""
@@ -333,6 +338,8 @@ def _run_in_tenant(
     if not connection.is_owners:
         with connection.wrap_database_errors:
             _refuse_unless_allowed(text, params)
+    if text.startswith(_EXPLAIN):
+        statement = text.replace(_EXPLAIN, "EXPLAIN", 1)
     if connection.is_in_transaction:
         connection.enter(is_rollback=text.lstrip("( \n").upper().startswith("ROLLBACK"))
         return _execute(connection, execute, statement, params, many, context)

@@ -1,13 +1,17 @@
 """The backend: rollbacks, reconnects and other cursors do not restore another tenant."""
 
+import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, OperationalError, ProgrammingError, connection, transaction
+from django.db.models.expressions import RawSQL
 from django_tenants.utils import schema_context
 
 from memory.models import Message
@@ -149,3 +153,42 @@ def test_a_query_of_a_tenants_table_outside_of_tenants_names_the_remedy(in_a: Te
         Message.objects.exists()
     with transaction.atomic(), pytest.raises(ProgrammingError, match="no tenant is entered"):
         Message.objects.exists()
+
+
+@pytest.mark.parametrize("scope", [nullcontext, transaction.atomic])
+def test_the_orm_explains_queries_of_the_tenant(in_a: Tenant, scope: Any) -> None:
+    users = User.objects.filter(username__contains="of-").order_by("id")
+    with tenant_scope(in_a.id), scope():
+        for query in (users, users.union(User.objects.all(), all=True)):
+            for format in (None, "text", "json", "xml", "yaml"):
+                assert "auth_user" in query.explain(format=format)
+                plan = query.explain(format=format, analyze=True, verbose=True)
+                assert set(re.findall("t_[0-9a-f]{32}", plan)) == {in_a.schema_name}
+        (plan,) = json.loads(users.explain(analyze=True, format="json"))
+        assert plan["Plan"]["Actual Rows"] == 1
+        assert names() == ["of-tenant-b"]
+
+
+@pytest.mark.parametrize("scope", [nullcontext, transaction.atomic])
+def test_no_raw_statement_explains_whatever_the_orm_has_explained(
+    users: tuple[Tenant, Tenant], scope: Any
+) -> None:
+    """An estimate of another tenant's table tells how common a value is."""
+    theirs = f"EXPLAIN SELECT FROM {users[1].schema_name}.auth_user"
+
+    def refuse_raw() -> None:
+        for begin in ("", "/* */ ", "EXPLAIN /* */ SELECT 1; ", "EXPLAIN (FORMAT json) "):
+            with connection.cursor() as cursor, pytest.raises(DatabaseError, match="denied"):
+                cursor.execute(begin + theirs)
+
+    with tenant_scope(users[0].id), scope():
+        refuse_raw()
+        User.objects.all().explain()
+        refuse_raw()
+        for wrong in ("1 / 0", f"1; {theirs}"):
+            query = User.objects.order_by(RawSQL(wrong, ()))  # noqa: S611 (constants)
+            with pytest.raises(DatabaseError), transaction.atomic():
+                query.explain(analyze=True)
+            refuse_raw()
+        connection.ops.explain_query_prefix()  # of a statement that is not sent
+        refuse_raw()
