@@ -232,7 +232,7 @@ def fit(
 
     A logistic regression with the logit of the other signs as offset. Hard negatives count a third.
     """
-    from memory.embedding.model_files import model_files
+    from memory.embedding.embedder import model_files
     from memory.recall import recall
     from memory.recall.policy import DEFAULT_POLICY, GateFeatures, constants_of
 

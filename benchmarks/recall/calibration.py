@@ -116,7 +116,7 @@ def by_name(
 
 def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
     """Fit the map to all kinds, and measure how well the map of the product fits each."""
-    from memory.embedding.model_files import model_files
+    from memory.embedding.embedder import model_files
     from memory.recall.policy import constants_of
 
     used = {kind: labelled[kind] for kind in FITTED if kind in labelled}

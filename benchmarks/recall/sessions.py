@@ -66,7 +66,7 @@ def write(
     tenant_id: UUID, agent_id: UUID, question: dict[str, Any], sessions: dict[str, Any]
 ) -> None:
     """Import the haystack of a question, and index it with the outbox."""
-    from memory.conversations.importing import ImportedTurn, import_turns
+    from memory.conversations.transcript import ImportedTurn, import_turns
     from memory.indexing import embedding_jobs
 
     haystack = zip(question["haystack_session_ids"], question["haystack_dates"], strict=True)

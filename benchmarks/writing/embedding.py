@@ -51,17 +51,16 @@ def main() -> None:
 
 def embedder_of(runtime: str) -> Any:
     """Return an embedder of the packaged model with that runtime."""
-    from memory.embedding import runtimes
-    from memory.embedding.embedder import Embedder
-    from memory.embedding.model_files import model_files
+    from memory.embedding import embedder
+    from memory.embedding.embedder import Embedder, model_files
 
-    graphs = runtimes.GRAPHS
+    graphs = embedder.GRAPHS
     if runtime == "torch":
-        runtimes.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
+        embedder.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
     try:
         return Embedder(model_files(""))
     finally:
-        runtimes.GRAPHS = graphs  # type: ignore[misc]
+        embedder.GRAPHS = graphs  # type: ignore[misc]
 
 
 def print_loading(runtime: str) -> None:

@@ -28,7 +28,7 @@ from konstruct.templatetags.texts import speaker
 from memory.browse import lists
 from memory.browse.lists import displayed_names
 from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
-from memory.conversations.thread_window import get_thread_turns, shared_channels
+from memory.conversations.window_store import get_thread_turns, shared_channels
 from memory.models import Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action

@@ -35,7 +35,7 @@ from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
-from memory.conversations import thread_window
+from memory.conversations import window_store
 from memory.models import Message, Role
 from memory.models.recall import is_indexed
 from tenants import redis_keys, transaction
@@ -355,7 +355,7 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
     if existing is not hook:
         raise ValueError(f"channel {channel!r} has a hook already: {existing!r}")
     if shares_threads:
-        thread_window.register_shared_channel(channel)
+        window_store.register_shared_channel(channel)
 
 
 def notify_changed(message: KonstructMessage) -> None:

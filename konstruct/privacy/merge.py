@@ -19,7 +19,7 @@ from konstruct.orchestrator.messages import STATES, Thread, lock_windows
 from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure.messages import LOCK_EMBEDDING
 from konstruct.privacy.erasure.person import with_replies
-from memory.conversations import short_term, thread_window
+from memory.conversations import short_term, window_store
 from memory.models import Message
 from memory.models.recall import scope_number
 from tenants import transaction
@@ -183,7 +183,7 @@ def _delete_windows(move: HistoryMerge) -> None:
     for agent_id in list(agents.order_by().distinct()):
         for user_id in (move.from_user, move.user_id):
             short_term.delete_window(tenant_id, agent_id, user_id)
-    thread_window.delete_all_threads(tenant_id)
+    window_store.delete_all_threads(tenant_id)
 
 
 # --- Locks ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator.retention_rules import apply_due_changes
 from konstruct.privacy.erasure.messages import delete_messages
-from memory.conversations import short_term, thread_window
+from memory.conversations import short_term, window_store
 from memory.models import Message
 from tenants import journal, transaction
 from tenants.audit.access_log import Actor, record_access
@@ -107,7 +107,7 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
 def _delete_windows(agent_id: UUID, users: Iterable[str]) -> None:
     for user_id in sorted(users):
         short_term.delete_window(required_tenant_id(), agent_id, user_id)
-    thread_window.delete_all_threads(required_tenant_id())
+    window_store.delete_all_threads(required_tenant_id())
 
 
 def _old_messages(agent_id: UUID, before: datetime) -> QuerySet[Message]:

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from memory.arguments import count_argument, id_argument, new_id_argument, role_argument
 from memory.conf import WINDOW
-from memory.conversations import thread_window, window_store
+from memory.conversations import window_store
 from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
 from memory.exceptions import InvalidArgument
 from memory.models import WindowClear
@@ -257,7 +257,7 @@ def append_turns(
 def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
     """Clear the window for good: no rebuild restores these turns. Long-term memory stays.
 
-    The turns leave the windows of shared threads too (`memory.conversations.thread_window`). The
+    The turns leave the windows of shared threads too (`memory.conversations.window_store`). The
     clear is a row in Postgres, which every reader checks. The copies in the cache are removed after
     the commit of the current transaction; if the cache is down, a line is logged.
 
@@ -270,7 +270,7 @@ def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> N
         return
     with known_tenant(tenant_id) as tenant:
         window.conversation.clear()
-        threads = thread_window.threads_of(window.conversation.agent_id, user_id)
+        threads = window_store.threads_of(window.conversation.agent_id, user_id)
         transaction.on_commit(partial(_delete_copies, tenant, window.key, threads))
 
 
@@ -280,7 +280,7 @@ aclear_window = asynchronous(clear_window)
 def _delete_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
     try:
         window_store.delete(key)
-        thread_window.delete_threads(tenant_id, threads)
+        window_store.delete_threads(tenant_id, threads)
     except RedisError as error:
         logger.warning("window %s is cleared; the cache still has its copy: %s", key, error)
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from memory.conversations import short_term, thread_window
+from memory.conversations import short_term, window_store
 from memory.exceptions import InvalidArgument
 from memory.models import FactEvidence, MemoryEntry, Message, RecallExclusion
 from memory.models.facts import Author, MemoryEntryQuerySet
@@ -219,7 +219,7 @@ def _remove(exclusions: "QuerySet[RecallExclusion]") -> int:
     def delete_windows() -> None:
         for agent_id, user_id, thread_id in threads:
             short_term.delete_window(tenant_id, agent_id, user_id)
-            thread_window.delete_threads(tenant_id, [thread_id])
+            window_store.delete_threads(tenant_id, [thread_id])
 
     count, _ = exclusions.delete()
     if threads:

@@ -13,8 +13,7 @@ from django.utils import timezone
 from memory import arguments
 from memory.arguments import require_configured_database
 from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
-from memory.embedding.embedder import embed, model_version
-from memory.embedding.model_files import require_configured_model
+from memory.embedding.embedder import embed, model_version, require_configured_model
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts import rows as fact_rows
 from memory.facts.exclusions import include_corrected

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
-from memory.embedding.embedder import Embedder, get_embedder
-from memory.embedding.runtimes import Vectors
+from memory.embedding.embedder import Embedder, Vectors, get_embedder
 from memory.embedding.vectors import array_literal, vectors_literal
 from memory.models import ConversationEmbedding, IndexedMessage, Message, PersonName, Posting, Role
 from memory.models.conversations import MessageQuerySet

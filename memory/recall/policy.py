@@ -12,7 +12,7 @@ from operator import mul
 from typing import Final, Literal, NamedTuple
 
 from memory.arguments import count_argument, number_argument, time_zone_argument
-from memory.embedding.model_files import ModelFiles, fitted_model, model_files
+from memory.embedding.embedder import ModelFiles, fitted_model, model_files
 from memory.exceptions import InvalidArgument
 from memory.text.languages import LATIN_BY_CODE
 

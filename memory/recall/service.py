@@ -21,8 +21,7 @@ from pgvector import Vector
 from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.conf import RESPONDER_MARK
 from memory.conversations.transcript import filter_by_metadata
-from memory.embedding.embedder import embed, model_version
-from memory.embedding.model_files import model_files
+from memory.embedding.embedder import embed, model_files, model_version
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from memory.models.recall import scope_number

@@ -7,8 +7,7 @@ import pytest
 
 from memory.arguments import require_configured_database
 from memory.context import ContextManager, LongTermMemory, SessionStore
-from memory.embedding.embedder import model_version
-from memory.embedding.model_files import require_configured_model
+from memory.embedding.embedder import model_version, require_configured_model
 from memory.exceptions import InvalidArgument
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import SchemaOutdated, UnknownTenant

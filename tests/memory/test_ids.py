@@ -13,9 +13,8 @@ from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from memory.archive import SQLiteManager
 from memory.arguments import as_code_points, new_id_argument
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import ImportedTurn, import_turns, record_message
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain

@@ -22,7 +22,7 @@ from konstruct.orchestrator.history_import.lines import (
     import_history,
 )
 from memory.arguments import ROLES
-from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds
+from memory.conversations.transcript import MAX_EXTERNAL_ID, DerivedIds
 from memory.models import PendingEmbedding
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id

@@ -15,7 +15,7 @@ from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator import exceptions, language_models, models, usage
 from konstruct.orchestrator.extraction import checks, runs
-from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
 from memory.facts import Author, LongTermMemory, StoredFact, lifecycle
 from memory.fields import digest

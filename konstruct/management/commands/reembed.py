@@ -4,8 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from memory.embedding.embedder import Embedder, model_version
-from memory.embedding.model_files import model_files
+from memory.embedding.embedder import Embedder, model_files, model_version
 from memory.facts import reembed_facts
 from memory.indexing.service import reembed
 from tenants.audit.access_log import record_command

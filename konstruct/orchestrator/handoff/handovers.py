@@ -32,8 +32,8 @@ from memory import short_term
 from memory.arguments import id_argument, text_argument
 from memory.conf import WINDOW
 from memory.context.chat import with_speaker
-from memory.conversations.thread_window import ThreadTurn, get_thread_turns, shared_channels
 from memory.conversations.transcript import copy_id
+from memory.conversations.window_store import ThreadTurn, get_thread_turns, shared_channels
 from memory.models import Message, Role
 from tenants import transaction
 

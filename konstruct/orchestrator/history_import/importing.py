@@ -34,7 +34,7 @@ from konstruct.orchestrator.history_import.lines import (
 )
 from konstruct.orchestrator.messages import attachment_note
 from memory.arguments import time_zones
-from memory.conversations.importing import DerivedIds
+from memory.conversations.transcript import DerivedIds
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, embed_facts
 from memory.facts.rows import check_entry, existing_entry

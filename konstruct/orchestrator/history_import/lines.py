@@ -19,7 +19,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from memory import arguments
 from memory.arguments import new_id_argument
-from memory.conversations import importing
+from memory.conversations import transcript
 from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.models import Message
@@ -85,7 +85,7 @@ class LineResult:
         return cls(
             index,
             ImportStatus.INVALID,
-            external_id=sent_id[: importing.MAX_EXTERNAL_ID]
+            external_id=sent_id[: transcript.MAX_EXTERNAL_ID]
             if isinstance(sent_id, str) and arguments.is_unicode(sent_id)
             else None,
             error="; ".join(error.detail for error in reported) + hint,
@@ -98,7 +98,7 @@ def import_history(
     *,
     tenant_id: UUID,
     defaults: Mapping[str, str | None] = MappingProxyType({}),
-    ids: importing.DerivedIds | None = None,
+    ids: transcript.DerivedIds | None = None,
     seen: dict[str, str] | None = None,
 ) -> list[LineResult]:
     """Store every valid line in the transcript; return a result for each line, in order.
@@ -127,17 +127,17 @@ def import_history(
             if isinstance(name, str) and arguments.is_unicode(name) and "\0" not in name
         }
     )
-    turns: dict[int, importing.ImportedTurn] = {}
+    turns: dict[int, transcript.ImportedTurn] = {}
     results: dict[int, LineResult] = {}
     for index, line in enumerate(lines):
         turn = _turn(line, agents)
-        if isinstance(turn, importing.ImportedTurn):
+        if isinstance(turn, transcript.ImportedTurn):
             turns[index] = turn
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
         usage.require_room(usage.MEMORY_QUOTAS, memories=sum(map(_pieces_of, turns.values())))
-        imported = importing.import_turns(tenant_id, list(turns.values()), ids=ids, seen=seen)
+        imported = transcript.import_turns(tenant_id, list(turns.values()), ids=ids, seen=seen)
         usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
@@ -154,7 +154,7 @@ def import_history(
     return [results[index] for index in range(len(lines))]
 
 
-def _turn(line: Any, agents: Mapping[str, Agent]) -> importing.ImportedTurn | list[LineError]:
+def _turn(line: Any, agents: Mapping[str, Agent]) -> transcript.ImportedTurn | list[LineError]:
     """Validate a line; return a turn, or all errors."""
     if not isinstance(line, Mapping):
         return [LineError("", f"the line is not an object with {LINE_FORMAT}")]
@@ -181,7 +181,7 @@ def _turn(line: Any, agents: Mapping[str, Agent]) -> importing.ImportedTurn | li
         )
     if errors:
         return errors
-    return importing.ImportedTurn(
+    return transcript.ImportedTurn(
         agent_id=agents[values.pop("agent")].id,
         **{"external_id": None, "thread_id": values["user_id"], "created_at": None, **values},
     )
@@ -210,7 +210,7 @@ def _moment(name: str, value: Any) -> datetime:
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "external_id": importing.external_id_argument,
+    "external_id": transcript.external_id_argument,
     "agent": arguments.text_argument,
     "user_id": new_id_argument,
     "thread_id": new_id_argument,
@@ -228,5 +228,5 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"
 
 
-def _pieces_of(turn: importing.ImportedTurn | Message) -> int:
+def _pieces_of(turn: transcript.ImportedTurn | Message) -> int:
     return estimated_pieces(turn.content, turn.name)

@@ -21,7 +21,7 @@ from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.privacy.erasure.person import MESSAGES, AddRows, add_rows, delete_rows, now
 from memory import models
 from memory.context.recall_events import NO_ID
-from memory.conversations import short_term, thread_window
+from memory.conversations import short_term, window_store
 from memory.conversations.transcript import copy_id
 from memory.facts.exclusions import echoes_of_message
 from memory.indexing.service import remove_from_word_index
@@ -292,7 +292,7 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> int:
     tenant_id = required_tenant_id()
     for agent_id, user_id in cached["users"]:
         short_term.delete_window(tenant_id, agent_id, user_id)
-    thread_window.delete_threads(tenant_id, cached["threads"])
+    window_store.delete_threads(tenant_id, cached["threads"])
     keys = [
         key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
     ]

@@ -8,7 +8,7 @@ from django_redis import get_redis_connection
 from konstruct.orchestrator.tasks import handle_message
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
-from memory.conversations.thread_window import get_thread_turns
+from memory.conversations.window_store import get_thread_turns
 from memory.facts import LongTermMemory
 from memory.long_term import retrieve_relevant
 from memory.models import PendingEmbedding

@@ -18,8 +18,8 @@ from konstruct.orchestrator.history_import import importing
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import jobs
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import get_recent_messages
+from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.audit import models

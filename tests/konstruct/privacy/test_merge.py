@@ -19,8 +19,8 @@ from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.privacy import jobs, merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
 from konstruct.privacy.merge import carry_out
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs
 from memory.long_term import store_embedding

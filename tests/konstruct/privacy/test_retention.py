@@ -14,9 +14,9 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy import retention
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
+from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.indexing import embedding_jobs
 from memory.models import ConversationItem, Message, Scope, WindowClear
 from tenants.audit.access_log import Actor, record_access

@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 
 from memory.browse.lists import people, with_text
-from memory.conversations.importing import ImportedTurn, import_turns
-from memory.conversations.transcript import MAX_NAME_CHARACTERS
+from memory.conversations.transcript import MAX_NAME_CHARACTERS, ImportedTurn, import_turns
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, PersonName
 from memory.text.languages import fold

@@ -8,9 +8,8 @@ import pytest
 from django_redis import get_redis_connection
 
 from memory.conversations import short_term
-from memory.conversations.thread_window import append_to_thread, get_thread_turns
 from memory.conversations.transcript import record_message
-from memory.conversations.window_store import Turn
+from memory.conversations.window_store import Turn, append_to_thread, get_thread_turns
 from memory.models import Message, PendingEmbedding, WindowClear
 from tenants import transaction
 from tenants.context import tenant_scope

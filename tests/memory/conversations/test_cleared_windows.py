@@ -12,9 +12,8 @@ from django_redis import get_redis_connection
 from konstruct.consistency import verify
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import ImportedTurn, import_turns, record_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tenants.models import Tenant

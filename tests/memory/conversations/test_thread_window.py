@@ -9,7 +9,7 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from memory.conf import WINDOW
-from memory.conversations import thread_window, window_store
+from memory.conversations import window_store
 from memory.conversations.short_term import clear_window
 from memory.conversations.transcript import record_message
 from memory.models import Message
@@ -39,13 +39,13 @@ def add_to_thread(
     }  # fmt: skip
     message, _ = record_message(**named)
     if appended:
-        thread_window.append_to_thread(tenant.id, message)
+        window_store.append_to_thread(tenant.id, message)
     return message
 
 
 def contents(tenant: Tenant, thread: str = THREAD, n: int = WINDOW) -> list[str]:
     return [
-        turn["content"] for turn in thread_window.get_thread_turns(tenant.id, thread, "slack", n)
+        turn["content"] for turn in window_store.get_thread_turns(tenant.id, thread, "slack", n)
     ]
 
 
@@ -58,7 +58,7 @@ def test_window_has_the_last_turns_of_all_speakers(tenant_a: Tenant) -> None:
     add_to_thread(tenant_a, "Hello", "bob", minutes=2, agent_id=uuid4())
     add_to_thread(tenant_a, "Elsewhere", minutes=3, thread_id="other")
     add_to_thread(tenant_a, "By a program", minutes=3, channel="rest", appended=False)
-    turns = thread_window.get_thread_turns(tenant_a.id, THREAD, "slack")
+    turns = window_store.get_thread_turns(tenant_a.id, THREAD, "slack")
     assert [(turn["user_id"], turn["name"], turn["content"]) for turn in turns] == [
         ("ann", "Ann", "Hi"),
         ("bob", "Bob", "Hello"),
@@ -78,12 +78,12 @@ def test_lost_window_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
     assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2"]
     add_to_thread(tenant_a, "Missed", minutes=4, appended=False)
     message = add_to_thread(tenant_a, "Next", "bob", minutes=5)
-    thread_window.append_to_thread(tenant_a.id, message)
+    window_store.append_to_thread(tenant_a.id, message)
     assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2", "Missed", "Next"]
     # Concurrent messages may be appended in the other order.
     early = add_to_thread(tenant_a, "Early", minutes=6, appended=False)
     add_to_thread(tenant_a, "Late", "bob", minutes=7)
-    thread_window.append_to_thread(tenant_a.id, early)
+    window_store.append_to_thread(tenant_a.id, early)
     assert contents(tenant_a)[-2:] == ["Early", "Late"]
 
 
@@ -120,7 +120,7 @@ def test_reader_from_before_a_clear_cannot_write_the_old_window(
 def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         add_to_thread(tenant, f"Hi {tenant.slug}")
-    thread_window.delete_all_threads(tenant_a.id)
+    window_store.delete_all_threads(tenant_a.id)
     client = get_redis_connection("default")
     assert b"Hi" not in b"".join(client.lrange(key_of(tenant_a), 0, -1))
     assert b"Hi" in b"".join(client.lrange(key_of(tenant_b), 0, -1))

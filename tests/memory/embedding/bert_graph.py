@@ -19,8 +19,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from benchmarks.recall.languages import HELD_OUT, HISTORIES, LANGUAGES
-from memory.embedding.model_files import model_files
-from memory.embedding.runtimes import GRAPHS, OnnxModel
+from memory.embedding.embedder import GRAPHS, OnnxModel, model_files
 
 WEIGHTS = "model.safetensors"
 OPSET = 20  # the first one with Gelu

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.embedding import embedder, model_files
-from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
-from memory.embedding.model_files import ModelFiles
+from memory.embedding import embedder
+from memory.embedding.embedder import Embedder, ModelFiles, embed, get_embedder, model_version
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 from tests.konstruct.running import run_python
 
@@ -108,8 +107,8 @@ def test_the_version_names_the_model_and_its_weights():
 
 
 def test_model_can_be_a_path(settings):
-    settings.EMBEDDING_MODEL = str(model_files._packaged_path())
-    files = model_files.model_files()
+    settings.EMBEDDING_MODEL = str(embedder._packaged_path())
+    files = embedder.model_files()
     assert files.version == "model@6fceb34132ad"
     assert np.allclose(Embedder(files).encode(["Hello"]), embed(["Hello"]), atol=1e-6)
 
@@ -123,7 +122,7 @@ def test_missing_model_is_named_in_the_error(settings, monkeypatch):
 
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(EmbeddingModelError, match="holds no weights"):
-        model_files._model_files(str(tmp_path))
+        embedder._model_files(str(tmp_path))
 
 
 @pytest.mark.long
@@ -163,18 +162,18 @@ def packaged():
     """The packaged model in sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(model_files._packaged_path()), device="cpu")
+    return SentenceTransformer(str(embedder._packaged_path()), device="cpu")
 
 
 @pytest.mark.long
 def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, packaged):
     packaged.save(str(tmp_path / "another"))
     settings.EMBEDDING_MODEL = str(tmp_path / "another")
-    files = model_files.model_files()
+    files = embedder.model_files()
     assert embedder.needs_torch(files)
     with pytest.raises(EmbeddingModelError, match=r"recall is not fitted .* docs/recall\.md"):
         Embedder(files)
-    (tmp_path / "another" / model_files.FITTED_FILE).write_text(ITS_CONSTANTS)
+    (tmp_path / "another" / embedder.FITTED_FILE).write_text(ITS_CONSTANTS)
     texts = ["Hello", "", "word " * 400, *(f"{'word ' * n}{n}" for n in range(40))]
     other = Embedder(files)
     assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)

@@ -9,8 +9,7 @@ import onnx
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from memory.embedding.model_files import model_files
-from memory.embedding.runtimes import GRAPHS, OnnxModel
+from memory.embedding.embedder import GRAPHS, OnnxModel, model_files
 from tests.konstruct.running import run_python
 from tests.memory.embedding import bert_graph
 
@@ -50,7 +49,7 @@ def served():
 @pytest.fixture(scope="module")
 def reference():
     # Every worker reads this file, and torch takes seconds to import.
-    from memory.embedding.runtimes import TorchModel
+    from memory.embedding.embedder import TorchModel
 
     return TorchModel(model_files("").path)
 

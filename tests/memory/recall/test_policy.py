@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.embedding.model_files import model_files
+from memory.embedding.embedder import model_files
 from memory.exceptions import InvalidArgument
 from memory.recall import recall
 from memory.recall.policy import (

@@ -18,8 +18,7 @@ from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
 from konstruct.privacy.erasure.messages import erase_from_prompts
 from konstruct.privacy.retention import apply_rules
-from memory.conversations.importing import ImportedTurn, import_turns
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import ImportedTurn, import_turns, record_message
 from memory.models import Message, PersonName
 from tenants.audit.access_log import MAX_PEOPLE, Actor, record_access
 from tenants.audit.changes import row_state
