@@ -120,7 +120,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
 -- What SQL that is data of a request must not do: enter a tenant (set_config), run text, end or lock
 -- others, write large objects, read what others send. Postgres lets everybody call these functions.
 -- Of those that do more than compute, the application keeps the ones listed here, which
--- tenants/checks/system.py lists too. Everybody else has a grant of their own, or is a superuser.
+-- tenants/checks.py lists too. Everybody else has a grant of their own, or is a superuser.
 SELECT rolsuper AS is_superuser FROM pg_roles WHERE rolname = current_user \gset
 \if :is_superuser
 SELECT format('REVOKE EXECUTE ON FUNCTION %1$s FROM PUBLIC, konstruct_app', oid::regprocedure),

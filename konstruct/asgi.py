@@ -8,7 +8,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 django.setup(set_prefix=False)
 
 from konstruct.web.application import Application  # noqa: E402  (needs the apps to be loaded)
-from tenants.checks.connections import refuse_unsafe_role  # noqa: E402  (likewise)
+from tenants.checks import refuse_unsafe_role  # noqa: E402  (likewise)
 
 application = Application()
 refuse_unsafe_role()

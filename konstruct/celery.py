@@ -95,9 +95,7 @@ def _prepare_worker(**kwargs: Any) -> None:
     from django.db import connections
 
     from konstruct.worker import DatabaseGate  # only workers need it
-    from tenants.checks.connections import (
-        refuse_unsafe_role,
-    )  # needs the settings, which import this
+    from tenants.checks import refuse_unsafe_role  # needs the settings, which import this
 
     refuse_unsafe_role()
     connections.close_all()

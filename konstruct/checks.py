@@ -1,6 +1,6 @@
 """Django system checks of a deployment: `manage.py check --deploy --database default`.
 
-Those of Postgres are in tenants/checks.
+Those of Postgres are in tenants/checks.py.
 """
 
 from collections.abc import Iterator

@@ -19,7 +19,7 @@ from konstruct import __version__, metrics
 from konstruct.heartbeats import INTERVAL_SECONDS, touch_heartbeat_file, write_heartbeat
 from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import jobs, traces
-from tenants.checks.connections import require_writable
+from tenants.checks import require_writable
 from tenants.outages import OUTAGES, outage_reason
 
 logger = logging.getLogger(__name__)

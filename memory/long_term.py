@@ -10,7 +10,7 @@ from memory import arguments
 from memory.conf import DISTANCE_TOLERANCE, STORED_CHANNEL, THRESHOLD, TOP_K
 from memory.embedding.embedder import model_version
 from memory.embedding.vectors import nearest
-from memory.indexing.service import index_words
+from memory.indexing import index_words
 from memory.models import ConversationEmbedding, Message
 from memory.models.recall import scope_number
 from tenants import transaction

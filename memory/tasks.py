@@ -4,8 +4,8 @@ from uuid import UUID
 
 from celery import shared_task
 
+from memory import indexing
 from memory.conf import OUTBOX_TASK_LIMIT
-from memory.indexing import embedding_jobs
 from tenants.serving import TenantTask
 
 
@@ -16,7 +16,7 @@ def embed_and_store(tenant_id: UUID | str, message_ids: list[str] | None = None)
     It can be run twice, at the same time or later: the queue has the work. If there is more than
     one task should do, the next task is enqueued, behind those of other tenants.
     """
-    done = embedding_jobs.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT)
+    done = indexing.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT)
     if done.more:
         embed_and_store.apply_async((str(tenant_id), message_ids), retry=False)
     return done.stored

@@ -35,6 +35,6 @@ class TenantsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.contenttypes.models import ContentType
 
-        import tenants.checks.system  # noqa: F401  (both need the app registry)
+        import tenants.checks  # noqa: F401  (both need the app registry)
 
         ContentType.objects._cache = ContentTypeCache()  # type: ignore[attr-defined]

@@ -223,8 +223,8 @@ def _turn(turn: Turn, role: Role, name: str) -> Said:
 
 def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
     """Record and index everything with the product."""
+    from memory import indexing
     from memory.conversations import transcript
-    from memory.indexing import embedding_jobs
 
     for scope in scopes:
         for turn_id, role, name, thread, content, moment in scope.said:
@@ -240,7 +240,7 @@ def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
                 external_id=turn_id,
                 created_at=moment,
             )
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
 
 

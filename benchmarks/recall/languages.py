@@ -76,8 +76,8 @@ def read_history(language: str) -> History:
 
 def import_histories(tenant_id: UUID, histories: list[History]) -> None:
     """Record every turn, and embed and index them with the outbox."""
+    from memory import indexing
     from memory.conversations import transcript
-    from memory.indexing import embedding_jobs
 
     for history in histories:
         for turn in history.turns:
@@ -93,7 +93,7 @@ def import_histories(tenant_id: UUID, histories: list[History]) -> None:
                 external_id=turn["id"],
                 created_at=datetime.fromisoformat(turn["at"]).replace(tzinfo=UTC),
             )
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
 
 

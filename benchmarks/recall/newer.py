@@ -51,8 +51,8 @@ def main() -> None:
 
 def import_histories(tenant_id: UUID, histories: Any, agents: dict[str, UUID]) -> None:
     """Record every turn, and embed and index them with the outbox."""
+    from memory import indexing
     from memory.conversations import transcript
-    from memory.indexing import embedding_jobs
 
     for language, history in histories.items():
         changed, others = history["changed"], history["others"]
@@ -73,7 +73,7 @@ def import_histories(tenant_id: UUID, histories: Any, agents: dict[str, UUID]) -
                 external_id=name,
                 created_at=begin + timedelta(days=number // 2),
             )
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
 
 

@@ -66,9 +66,9 @@ def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[st
 
 def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, float]:
     """Record every turn, and embed them with the outbox."""
+    from memory import indexing
     from memory.conversations import transcript
     from memory.embedding.embedder import get_embedder
-    from memory.indexing import embedding_jobs
 
     get_embedder()  # a worker loads the model once
     started, count = time.perf_counter(), 0
@@ -88,7 +88,7 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
             )
             count += 1
     recorded = time.perf_counter()
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
     embedded = time.perf_counter()
     rates = {

@@ -146,11 +146,11 @@ def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[
     """Create messages and index them. Return their contents by id."""
     from django.db import transaction
 
-    from memory.indexing import service
+    from memory import indexing
     from memory.models import Message
     from tenants.context import tenant_scope
 
-    service.get_embedder = lambda: language  # type: ignore[assignment,return-value]  # its stand-in
+    indexing.get_embedder = lambda: language  # type: ignore[assignment,return-value]  # its stand-in
     written: dict[UUID, str] = {}
     while len(written) < count:
         batch: list[Message] = []
@@ -171,7 +171,7 @@ def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[
         with tenant_scope(tenant_id), transaction.atomic():
             Message.objects.bulk_create(batch)
             stored = list(Message.objects.filter(id__in=[message.id for message in batch]))
-            service.index_messages(stored)
+            indexing.index_messages(stored)
         written |= {message.id: message.content for message in batch}
     return written
 

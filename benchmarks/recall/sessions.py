@@ -66,8 +66,8 @@ def write(
     tenant_id: UUID, agent_id: UUID, question: dict[str, Any], sessions: dict[str, Any]
 ) -> None:
     """Import the haystack of a question, and index it with the outbox."""
+    from memory import indexing
     from memory.conversations.transcript import ImportedTurn, import_turns
-    from memory.indexing import embedding_jobs
 
     haystack = zip(question["haystack_session_ids"], question["haystack_dates"], strict=True)
     turns = [
@@ -86,7 +86,7 @@ def write(
         if turn["content"].strip()
     ]
     import_turns(tenant_id, turns)
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
 
 

@@ -56,13 +56,13 @@ def embed_unless_known(texts: Sequence[str]) -> list[list[float]]:
 
 def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
     """Create a transcript with its embeddings, a full window, and facts."""
+    from memory import indexing
     from memory.context import LongTermMemory, MemoryEntry
     from memory.conversations import short_term
-    from memory.indexing import embedding_jobs
 
     random_ = random.Random(stored)
     store(tenant_id, agent_id, USER, stored, random_)
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
     for number in range(RECENT):
         role = ("user", "assistant")[number % 2]

@@ -77,8 +77,8 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     from konstruct.orchestrator.messages import konstruct_message
     from konstruct.orchestrator.pipeline import accept, respond, write
     from konstruct.orchestrator.replies import REPLIES
+    from memory import indexing
     from memory.embedding import embedder
-    from memory.indexing import embedding_jobs
     from memory.models import PendingEmbedding
     from tenants.context import tenant_scope
 
@@ -87,7 +87,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     with tenant_scope(tenant_id):
         agent = agents.create_agent(tenant_id=tenant_id, name=f"Benchmark {stored}")
         store(tenant_id, agent.id, user_id, stored, random_)
-        while embedding_jobs.drain(tenant_id).more:
+        while indexing.drain(tenant_id).more:
             pass
         assert not PendingEmbedding.objects.exists()
         print(f"{stored} stored messages of the user")
@@ -125,14 +125,14 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             watch.time("append", partial(write.append_to_window, message, reply))
             watch.time("finish", partial(write.finish, seen, reply, lease))
             if number % 20 == 0:
-                embedding_jobs.drain(tenant_id)  # the worker that embeds, outside of the reply
+                indexing.drain(tenant_id)  # the worker that embeds, outside of the reply
         watch.print()
 
 
 def store(
     tenant_id: UUID, agent_id: UUID, user_id: str, count: int, random_: random.Random
 ) -> None:
-    """Write a transcript of 40 turns a thread. The embeddings follow from embedding_jobs."""
+    """Write a transcript of 40 turns a thread. The embeddings follow from memory.indexing."""
     from memory.conversations.transcript import record_message
 
     for number in range(count):

@@ -71,12 +71,12 @@ def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
     """Create an agent, a key, and a transcript with its embeddings."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
-    from memory.indexing import embedding_jobs
+    from memory import indexing
 
     agent = create_agent(tenant_id=tenant_id, name="ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_id, name="benchmark")
     store(tenant_id, agent.id, USER, stored, random.Random(0))
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
     send = in_process(tenant_id, agent.id)["send"]
     for number in range(PAGE):

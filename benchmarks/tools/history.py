@@ -38,9 +38,9 @@ def record_turns(
     """Record turns of the user and the agent, who alternate."""
     from konstruct.orchestrator.extraction import queue
     from konstruct.orchestrator.messages import Thread
+    from memory import indexing
     from memory.conversations.short_term import delete_window
     from memory.conversations.transcript import record_message
-    from memory.indexing import embedding_jobs
     from tenants import transaction
 
     message = None
@@ -59,7 +59,7 @@ def record_turns(
             )
         queue.enqueue(tenant_id, [Thread(agent_id, user_id, thread_id)])
     delete_window(tenant_id, agent_id, user_id)
-    while embedding_jobs.drain(tenant_id).more:
+    while indexing.drain(tenant_id).more:
         pass
 
 

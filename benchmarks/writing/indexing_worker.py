@@ -41,7 +41,7 @@ def main() -> None:
     from tenants.context import tenant_scope
 
     transcript = first_of("memory.conversations.transcript", "memory.transcript")
-    outbox = first_of("memory.indexing.embedding_jobs", "memory.outbox")
+    outbox = first_of("memory.indexing.embedding_jobs", "memory.indexing", "memory.outbox")
     first_of("memory.embedding.embedder", "memory.embeddings").get_embedder()
     written = 0
     with throwaway.throwaway_tenant() as tenant_id, tenant_scope(tenant_id):

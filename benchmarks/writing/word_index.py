@@ -58,7 +58,7 @@ class Writer:
     def write(self, texts: list[str]) -> None:
         """Write messages, and record the seconds of each step."""
         from konstruct.orchestrator.pipeline.accept import Incoming, accept
-        from memory.indexing import embedding_jobs
+        from memory import indexing
 
         before = self._cpu_of_postgres()
         began = time.perf_counter()
@@ -67,7 +67,7 @@ class Writer:
             accept(Incoming(self.agent_id, user, user, "rest", text), tenant_id=self.tenant_id)
         accepted = time.perf_counter()
         # Ends: each run removes jobs, and none are added.
-        while embedding_jobs.drain(self.tenant_id).more:
+        while indexing.drain(self.tenant_id).more:
             pass
         self.taken["accept"].append(accepted - began)
         done = time.perf_counter()

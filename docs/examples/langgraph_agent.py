@@ -27,7 +27,7 @@ from konstruct.orchestrator.runner import run_agent  # noqa: E402
 from memory.context import ContextManager, LongTermMemory, SessionStore, WorkingContextCompiler  # noqa: E402
 from memory.context.working import chat_messages  # noqa: E402
 from memory.conversations.transcript import record_message  # noqa: E402
-from memory.indexing.embedding_jobs import drain  # noqa: E402
+from memory.indexing import drain  # noqa: E402
 from tenants.context import tenant_scope  # noqa: E402
 from tenants.models import Tenant  # noqa: E402
 

@@ -25,7 +25,7 @@ from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import EMBEDDINGS
 from memory.conversations.window_store import list_windows
 from memory.exceptions import CheckpointRefused, InvalidArgument, UnreadableSession
-from memory.indexing.embedding_jobs import retry_now
+from memory.indexing import retry_now
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action

@@ -22,7 +22,7 @@ from konstruct.celery import app
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, has_heartbeat
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
-from tenants.checks.connections import require_writable
+from tenants.checks import require_writable
 from tenants.context import connection, public_scope
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, NotWritable, outage_reason

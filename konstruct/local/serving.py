@@ -24,7 +24,7 @@ from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.embedded.supervision import supervisord_command, try_lock
 from konstruct.logs import one_line
 from konstruct.processes import bound_to_this_process
-from tenants.checks.connections import refuse_unsafe_role
+from tenants.checks import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.base import SOME_TENANTS_FAILED

@@ -293,7 +293,7 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
 # An embedding is retried until it succeeds: otherwise recall would never find the message.
 EMBEDDINGS = JobKind(
     "embedding",
-    do="memory.indexing.embedding_jobs.embed_claimed",
+    do="memory.indexing.embed_claimed",
     queue="embeddings",
     max_attempts=sys.maxsize,
     first_backoff=10.0,

@@ -30,7 +30,7 @@ from konstruct.orchestrator.identities.channel_identities import identity_of
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor
 from konstruct.orchestrator.retention_rules import set_days
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import RetentionRule
 from tenants.context import tenant_scope

@@ -36,7 +36,7 @@ from konstruct.urls import public, tenant as tenant_urls
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import Conversation, MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor, ActorKind

@@ -23,9 +23,9 @@ STEPS = [
     ("konstruct.orchestrator.pipeline.write", "record_reply"),
     ("konstruct.orchestrator.pipeline.write", "append_to_window"),
     ("konstruct.orchestrator.pipeline.write", "finish"),
-    ("memory.indexing.embedding_jobs", "drain"),
-    ("memory.indexing.embedding_jobs", "index_messages"),
-    ("memory.indexing.embedding_jobs", "_store"),
+    ("memory.indexing", "drain"),
+    ("memory.indexing", "index_messages"),
+    ("memory.indexing", "_store"),
 ]
 # Of the functions that update a channel.
 STEPS_OF_CHANNELS = [

@@ -10,7 +10,7 @@ import pytest
 
 from konstruct.local import embedded
 from konstruct.local.embedded import postgres
-from tenants.checks.system import unsafe_privileges
+from tenants.checks import unsafe_privileges
 from tests import database
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,7 @@ from django.core import checks
 from django.db import connections
 
 from konstruct.checks import check_hosts, check_stores
-from tenants.checks import system
+from tenants.checks import check_database
 from tenants.models import Tenant
 from tests import database
 from tests.servers.valkey import free_port, own_valkey
@@ -73,7 +73,7 @@ def test_unreachable_servers_are_errors_that_show_no_password(
     settings.CACHES = {
         "default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location}
     }
-    found = [*system.check_database(None, databases=["default"]), *check_stores(None)]
+    found = [*check_database(None, databases=["default"]), *check_stores(None)]
     assert [message.id for message in found] == ["tenants.E007", "konstruct.E005", "konstruct.E005"]
     assert str(found[0].hint).endswith("or correct DATABASE_URL.")
     assert str(found[2].hint).endswith("or correct REDIS_URL.")

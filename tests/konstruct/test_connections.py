@@ -17,7 +17,7 @@ from konstruct.management.commands.owner_worker import LOOPS
 from memory.context import SessionStore
 from memory.conversations.transcript import record_message
 from tenants import jobs
-from tenants.checks.connections import require_writable
+from tenants.checks import require_writable
 from tenants.context import release_connections, tenant_scope
 from tenants.models import Tenant
 from tests import database

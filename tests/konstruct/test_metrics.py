@@ -26,7 +26,7 @@ from konstruct.orchestrator.tasks import handle_message
 from konstruct.orchestrator.usage import measure
 from konstruct.settings.environment import address
 from konstruct.web.application import REQUESTS, interface_of
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.recall.service import recall
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits

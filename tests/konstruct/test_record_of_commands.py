@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant

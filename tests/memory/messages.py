@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from memory.conversations.transcript import record_message
-from memory.indexing.service import index_messages
+from memory.indexing import index_messages
 from memory.models import Message
 from tenants import transaction
 from tenants.context import tenant_scope

@@ -17,7 +17,7 @@ from memory.conversations.short_term import append_message, clear_window, get_re
 from memory.conversations.transcript import ImportedTurn, import_turns, record_message
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, Scope
 from memory.recall import recall

@@ -8,8 +8,7 @@ import pytest
 
 from konstruct.celery import app
 from konstruct.orchestrator.tasks import measure_usage, write_thread_states
-from memory import tasks
-from memory.indexing import embedding_jobs
+from memory import indexing, tasks
 from tenants.tasks import sweep
 from tests.memory.pending import sentence, stored, waiting
 
@@ -49,7 +48,7 @@ def test_task_stores_its_messages(tenant_a, add_message):
 def test_a_large_outbox_is_done_in_turns_with_other_tenants(
     tenant_a, add_message, enqueued, monkeypatch
 ):
-    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 2)
+    monkeypatch.setattr(indexing, "OUTBOX_BATCH", 2)
     monkeypatch.setattr(tasks, "OUTBOX_TASK_LIMIT", 4)
     for number in range(6):
         add_message(tenant_a.id, sentence(number))

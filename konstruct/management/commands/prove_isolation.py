@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tenants.checks.system import check_database
+from tenants.checks import check_database
 from tenants.management.base import KonstructCommand
 from tenants.servers import servers
 

@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from memory.embedding.embedder import Embedder, model_files, model_version
 from memory.facts import reembed_facts
-from memory.indexing.service import reembed
+from memory.indexing import reembed
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from konstruct.consistency import Finding, Report, verify
 from memory.embedding.embedder import model_version
-from memory.indexing.service import without_vectors
+from memory.indexing import without_vectors
 from memory.models import MemoryEntry
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action

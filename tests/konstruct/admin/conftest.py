@@ -14,7 +14,7 @@ from konstruct.orchestrator.models import Agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope

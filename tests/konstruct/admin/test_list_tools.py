@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, override
 
 from konstruct.admin.pages import model_page
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from tenants.admin import recorded_admin
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import AccessEvent, ListExport

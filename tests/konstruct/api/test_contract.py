@@ -24,9 +24,9 @@ from django_redis import get_redis_connection
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent
+from memory import indexing as embeddings
 from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing import embedding_jobs as embeddings
 from memory.models import MemoryEntry, Message, PromptSource, RecallEvent
 from tenants.audit.models import AccessEvent
 from tenants.context import connection, public_scope, tenant_scope

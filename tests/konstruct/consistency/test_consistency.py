@@ -11,9 +11,9 @@ from konstruct.consistency import LOST, NO_JOB, NO_QUOTE, NOT_EMBEDDED, verify
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory import indexing
 from memory.conversations.short_term import append_message
 from memory.facts import SYSTEM, LongTermMemory, Quote, embed_facts, record_candidate
-from memory.indexing import embedding_jobs
 from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants import transaction
 from tenants.audit.access_log import Actor
@@ -107,7 +107,7 @@ def test_message_without_an_embedding_job_is_enqueued(tenant_a: Tenant, agent: A
         PendingEmbedding.objects.all().delete()
     assert kinds(tenant_a) == [NOT_EMBEDDED]
     assert kinds(tenant_a, repair=True) == []
-    assert embedding_jobs.drain(tenant_a.id).stored == 1
+    assert indexing.drain(tenant_a.id).stored == 1
     assert kinds(tenant_a) == []
 
 
@@ -120,7 +120,7 @@ def test_message_without_index_rows_is_enqueued(
         execute(tenant_a, f"DELETE FROM {table}")
         assert kinds(tenant_a) == [NOT_EMBEDDED, NOT_EMBEDDED]
         assert kinds(tenant_a, repair=True) == []
-        embedding_jobs.drain(tenant_a.id)
+        indexing.drain(tenant_a.id)
         assert kinds(tenant_a) == []
 
 

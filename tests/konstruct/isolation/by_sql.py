@@ -7,7 +7,7 @@ from django.apps import apps
 from django.db import DatabaseError
 
 from tenants import transaction
-from tenants.checks.system import APPEND_ONLY
+from tenants.checks import APPEND_ONLY
 from tenants.context import connection, fetch_column, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.models import TenantModel

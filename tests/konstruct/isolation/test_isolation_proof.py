@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from konstruct.management.commands import prove_isolation
-from tenants.checks.system import checks
+from tenants.checks import checks
 from tenants.context import connection, server_scope
 from tests.konstruct.isolation.attempts import Layer
 from tests.konstruct.isolation.fixtures import TenantFixture

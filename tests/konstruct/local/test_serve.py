@@ -21,7 +21,7 @@ from konstruct import heartbeats
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.processes import is_alive
-from tenants.checks.connections import CANNOT_BOOT
+from tenants.checks import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in, run_python
 from tests.konstruct.test_metrics_files import ALERTS
 from tests.servers.valkey import free_port

@@ -15,7 +15,7 @@ from psycopg import Connection, sql
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import SETTINGS
 from konstruct.logs import RedactingFormatter
-from tenants.checks import system
+from tenants import checks
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import as_owner
@@ -149,7 +149,7 @@ def test_compose_and_embedded_server_have_the_same_settings() -> None:
 
 
 def test_check_of_the_embedded_server_finds_nothing(tenant_a: Tenant) -> None:
-    assert list(system._check_server_log()) == []
+    assert list(checks._check_server_log()) == []
 
 
 @pytest.mark.of_a_session  # which begins with the role's settings
@@ -175,7 +175,7 @@ def test_a_server_that_would_log_content_is_warned_of(
     superuser.execute(role)
     try:
         connection.close()
-        (warning,) = system._check_server_log()
+        (warning,) = checks._check_server_log()
     finally:
         superuser.execute(reset)
         connection.close()

@@ -11,7 +11,7 @@ from django.test import Client
 from konstruct.orchestrator.activity import share_of_unknown_languages
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import Agent
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import Message, Posting
 from memory.recall.service import recall
 from memory.text.lexical import lexeme_hash

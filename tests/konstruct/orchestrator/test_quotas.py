@@ -16,7 +16,7 @@ from konstruct.orchestrator import pipeline, usage
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.models import CallOutcome, DailyUsage
 from memory.context.checkpoints import TenantPostgresSaver
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, next_month, set_limits

@@ -19,8 +19,8 @@ from konstruct.orchestrator.language_models import (
     update_language_model,
 )
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelCall
+from memory import indexing
 from memory.context import ContextManager
-from memory.indexing import embedding_jobs
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Browser, Program, SendMessage
@@ -97,7 +97,7 @@ def test_a_reranker_sorts_memories_and_drops_those_below_its_minimum(
     server: RerankServer,
 ) -> None:
     send_message(SAID, thread_id="then")
-    embedding_jobs.drain(program.tenant.id)
+    indexing.drain(program.tenant.id)
     program.agent.conversation_pause_hours = 0
     program.agent.save()
     server.forget()

@@ -9,8 +9,8 @@ import pytest
 from konstruct import consistency
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.archive.exporting import export_memory
+from memory import indexing
 from memory.context import SessionStore
-from memory.indexing import embedding_jobs
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -57,7 +57,7 @@ def send_in_pipeline(
     message = sending.send_message(
         tenant, agent, content, user_id=user_id, thread_id=thread_id, **given
     )
-    embedding_jobs.drain(tenant.id)
+    indexing.drain(tenant.id)
     return message
 
 

@@ -18,9 +18,9 @@ from konstruct.orchestrator.history_import import importing
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import jobs
+from memory import indexing
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import ImportedTurn, import_turns
-from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.audit import models
 from tenants.audit.access_log import Actor
@@ -54,7 +54,7 @@ def turns(tenant_a: Tenant, agent: Agent) -> None:
             for number in range(TURNS)
         ],
     )  # fmt: skip
-    embedding_jobs.drain(tenant_a.id)
+    indexing.drain(tenant_a.id)
     for user_id in ("maria", "bob"):
         get_recent_messages(tenant_a.id, agent.id, user_id)
 
@@ -164,7 +164,7 @@ def test_a_killed_erasure_of_a_message_removes_it_once(
         assert receipt["tables"]["memory_message"]["removed"] == 1
         assert (contents("maria"), contents("bob")) == (of("maria", 0, 2, 3), of("bob"))
     assert window(tenant_a, agent, "maria") == of("maria", 0, 2, 3)
-    embedding_jobs.drain(tenant_a.id)
+    indexing.drain(tenant_a.id)
     assert verify(tenant_a.id, "a").findings == []
 
 
@@ -221,5 +221,5 @@ def test_a_killed_import_of_history_writes_each_line_once(
         assert contents("maria") == of("maria")
         assert PendingEmbedding.objects.count() == TURNS
     assert window(tenant_a, agent, "maria") == of("maria")
-    embedding_jobs.drain(tenant_a.id)
+    indexing.drain(tenant_a.id)
     assert verify(tenant_a.id, "a").findings == []

@@ -19,10 +19,10 @@ from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.privacy import jobs, merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
 from konstruct.privacy.merge import carry_out
+from memory import indexing
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.facts import LongTermMemory
-from memory.indexing import embedding_jobs
 from memory.long_term import store_embedding
 from memory.models import (
     Conversation,
@@ -77,7 +77,7 @@ def populated(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Iter
             for user in ("U1", "maria")
         ],
     )
-    embedding_jobs.drain(tenant_a.id)
+    indexing.drain(tenant_a.id)
     save_session(tenant_a, "dm", "Session.")
     with tenant_scope(tenant_a.id):
         record_access(Action.VIEW, "person", by=EVA, user_id="U1")
@@ -169,7 +169,7 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=populated.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"
-    embedding_jobs.drain(populated.id)
+    indexing.drain(populated.id)
     assert verify(populated.id, "a").findings == []
 
     identity = channel_identities.unlink(channel_identities.identity_of("slack", "T1", "U1"))

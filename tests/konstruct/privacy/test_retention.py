@@ -14,10 +14,10 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy import retention
+from memory import indexing
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import ImportedTurn, import_turns
-from memory.indexing import embedding_jobs
 from memory.models import ConversationItem, Message, Scope, WindowClear
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, RetentionRule
@@ -46,7 +46,7 @@ def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
                 for number, day in enumerate(days)
             ],
         )  # fmt: skip
-        embedding_jobs.drain(tenant_a.id)
+        indexing.drain(tenant_a.id)
         with tenant_scope(tenant_a.id):
             message_ids = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
             add_items(agent.id, user_id, "t", [({}, pk) for pk in message_ids])

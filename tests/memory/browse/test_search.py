@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from memory import indexing
 from memory.browse import lists, search
 from memory.browse.lists import last_of_threads
 from memory.browse.search import MessageFilter, search_messages
-from memory.indexing import embedding_jobs
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -105,7 +105,7 @@ def test_a_word_alone_finds_its_forms_in_any_language(
         with tenant_scope(tenant_a.id):
             first, *_rest = search_messages(asked).hits
         assert (first.message, first.words) == (message, 1.0)
-        embedding_jobs.drain(tenant_a.id)
+        indexing.drain(tenant_a.id)
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context import ContextManager, LongTermMemory, SessionStore, WorkingContextCompiler
 from memory.conversations import short_term
 from memory.exceptions import InvalidArgument
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER
 

@@ -20,7 +20,7 @@ from memory.context import (
 from memory.context.chat import date_prefix
 from memory.context.prompt import PromptParts
 from memory.conversations.short_term import append_message
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from tenants.exceptions import TenantPinned
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER

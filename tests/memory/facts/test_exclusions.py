@@ -12,7 +12,7 @@ from memory.context import ContextManager
 from memory.conversations.short_term import UserWindow, append_turns, get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.conversations.window_store import Turn
-from memory.indexing.service import index_messages
+from memory.indexing import index_messages
 from memory.models import AuthorKind, FactKind, MemoryEntry, Message, RecallExclusion
 from memory.recall import recall
 from tenants import transaction

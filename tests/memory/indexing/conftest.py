@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory.indexing import embedding_jobs
-from memory.indexing.service import index_messages
+from memory import indexing
+from memory.indexing import index_messages
 
 
 @pytest.fixture
@@ -16,6 +16,6 @@ def failing(monkeypatch):
             if any(word in message.content for message in messages):
                 raise error(f"cannot index {word}")
 
-        monkeypatch.setattr(embedding_jobs, "index_messages", index)
+        monkeypatch.setattr(indexing, "index_messages", index)
 
     return fail

@@ -7,11 +7,10 @@ import pytest
 from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
+from memory import indexing
 from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding import embedder
-from memory.indexing import embedding_jobs
-from memory.indexing.embedding_jobs import DrainResult, drain
-from memory.indexing.service import index_messages
+from memory.indexing import DrainResult, drain, index_messages
 from memory.models import ConversationEmbedding, IndexedMessage, Posting
 from tenants import transaction
 from tenants.context import connection, tenant_scope
@@ -49,7 +48,7 @@ def test_repeated_task_stores_nothing_again(tenant_a, add_message):
 
 
 def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkeypatch):
-    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 3)
+    monkeypatch.setattr(indexing, "OUTBOX_BATCH", 3)
     overdue = [add_message(tenant_a.id, sentence(number)) for number in range(5)]
     with tenant_scope(tenant_a.id):
         for number, message in enumerate(overdue):
@@ -62,7 +61,7 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
         batches.append([message.id for message in sorted(messages, key=lambda row: row.number)])
         index_messages(messages, embedded)
 
-    monkeypatch.setattr(embedding_jobs, "index_messages", index)
+    monkeypatch.setattr(indexing, "index_messages", index)
     # One batch, of its own message and the oldest: tasks of other tenants are waiting.
     assert drain(tenant_a.id, [own.id]) == DrainResult(stored=3, more=False)
     assert batches == [[message.id for message in (*overdue[:2], own)]]

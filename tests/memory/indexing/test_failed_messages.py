@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from memory import indexing
 from memory.conversations.transcript import EMBEDDINGS
-from memory.indexing import embedding_jobs
 from memory.models import IndexedMessage, Message, Posting
 from tenants.context import tenant_scope
 from tests.jobs import claimable
@@ -32,10 +32,10 @@ def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
         seen.append(len(messages))
         raise SystemExit  # as if killed
 
-    monkeypatch.setattr(embedding_jobs, "index_messages", index)
+    monkeypatch.setattr(indexing, "index_messages", index)
     for _ in range(2):
         with pytest.raises(SystemExit):
-            embedding_jobs.drain(tenant_a.id)
+            indexing.drain(tenant_a.id)
     assert seen == [3, 1]
     with tenant_scope(tenant_a.id):
         assert sorted(EMBEDDINGS.jobs().values_list("attempts", flat=True)) == [1, 1, 2]
@@ -49,7 +49,7 @@ def test_failed_message_does_not_fail_others(tenant_a, add_message, failing, cap
         add_message(tenant_a.id, sentence(number))
     failing("poison")
     with caplog.at_level(logging.WARNING):
-        assert embedding_jobs.drain(tenant_a.id) == embedding_jobs.DrainResult(stored=8, more=False)
+        assert indexing.drain(tenant_a.id) == indexing.DrainResult(stored=8, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
     with tenant_scope(tenant_a.id):
         assert IndexedMessage.objects.count() == 8
@@ -70,8 +70,8 @@ def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, fa
     failing("poison")
     waits = []
     for attempt in range(1, 14):
-        assert embedding_jobs.drain(tenant_a.id).stored == 0
-        assert embedding_jobs.drain(tenant_a.id).stored == 0  # not due, so not tried
+        assert indexing.drain(tenant_a.id).stored == 0
+        assert indexing.drain(tenant_a.id).stored == 0  # not due, so not tried
         row = job_of(tenant_a.id, "This is poison.")
         assert row.attempts == attempt
         waits.append((row.due_at - timezone.now()).total_seconds())
@@ -79,20 +79,20 @@ def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, fa
     assert all(a < b for a, b in pairwise(waits[:9]))
     assert 3500 < waits[-1] <= 3600
     monkeypatch.undo()
-    assert embedding_jobs.drain(tenant_a.id).stored == 1
+    assert indexing.drain(tenant_a.id).stored == 1
     assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({"This is poison.": 1}, [])
 
 
 def test_a_message_that_failed_can_be_tried_at_once(tenant_a, add_message, failing, monkeypatch):
     message = add_message(tenant_a.id, "This is poison.")
     failing("poison")
-    embedding_jobs.drain(tenant_a.id)
+    indexing.drain(tenant_a.id)
     monkeypatch.undo()
     with tenant_scope(tenant_a.id):
         assert claimable(EMBEDDINGS) == []
-        assert embedding_jobs.retry_now(message.id)
+        assert indexing.retry_now(message.id)
         assert claimable(EMBEDDINGS) == [message.id]
-    assert embedding_jobs.drain(tenant_a.id, [message.id]).stored == 1
+    assert indexing.drain(tenant_a.id, [message.id]).stored == 1
 
 
 def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(
@@ -104,12 +104,12 @@ def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(
     def index(messages, embedded):
         raise SystemExit  # as if killed
 
-    monkeypatch.setattr(embedding_jobs, "index_messages", index)
+    monkeypatch.setattr(indexing, "index_messages", index)
     for attempts in (1, 2):
         with pytest.raises(SystemExit):
-            embedding_jobs.drain(tenant_a.id)
+            indexing.drain(tenant_a.id)
         assert job_of(tenant_a.id, "This is poison.").attempts == attempts
-    assert embedding_jobs.drain(tenant_a.id).stored == 0
+    assert indexing.drain(tenant_a.id).stored == 0
     job = job_of(tenant_a.id, "This is poison.")
     assert (job.attempts, job.begun_at, job.error_code) == (2, None, "worker_lost")
     assert job.due_at > timezone.now() + timedelta(seconds=15)
@@ -119,6 +119,6 @@ def test_job_of_a_deleted_message_is_removed(tenant_a, add_message):
     with tenant_scope(tenant_a.id):
         EMBEDDINGS.enqueue(uuid4())
     add_message(tenant_a.id, sentence(1))
-    assert embedding_jobs.drain(tenant_a.id) == embedding_jobs.DrainResult(stored=1, more=False)
+    assert indexing.drain(tenant_a.id) == indexing.DrainResult(stored=1, more=False)
     with tenant_scope(tenant_a.id):
         assert not EMBEDDINGS.jobs().exists()

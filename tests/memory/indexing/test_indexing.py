@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory.indexing.embedding_jobs import drain
-from memory.indexing.service import index_messages
+from memory.indexing import drain, index_messages
 from memory.models import ConversationEmbedding, IndexedMessage, Message, Posting, Scope
 from memory.models.recall import scope_number
 from memory.text import lexical

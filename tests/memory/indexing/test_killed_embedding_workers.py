@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.processes import is_alive
 from memory.conversations.transcript import EMBEDDINGS
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import IndexedMessage
 from tenants.context import tenant_scope
 from tests.memory.pending import sentence, stored, waiting
@@ -25,16 +25,16 @@ WORKERS = """
     import django
     django.setup()
     from memory.embedding import embedder
-    from memory.indexing import embedding_jobs
+    from memory import indexing
     from tenants.jobs import JobKind
 
     def die(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def work(tenant, where):
-        embedding_jobs.OUTBOX_BATCH = 4
-        index, store = embedding_jobs.index_messages, embedding_jobs._store
-        embed, batches = embedding_jobs.embed_messages, []
+        indexing.OUTBOX_BATCH = 4
+        index, store = indexing.index_messages, indexing._store
+        embed, batches = indexing.embed_messages, []
 
         def embed_or_die(messages, embedder):
             if where == "in the model" and len(batches) == 1:
@@ -53,8 +53,8 @@ WORKERS = """
                 die()
             return done
 
-        embedding_jobs.index_messages, embedding_jobs._store = count, store_and_die
-        embedding_jobs.embed_messages = embed_or_die
+        indexing.index_messages, indexing._store = count, store_and_die
+        indexing.embed_messages = embed_or_die
         if where == "before the commit":
             finish = JobKind.finish_many
 
@@ -64,7 +64,7 @@ WORKERS = """
                     die()
 
             JobKind.finish_many = finish_and_die
-        embedding_jobs.drain(tenant)
+        indexing.drain(tenant)
         os._exit(0)
 
     embedder.load_before_fork()

@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from memory.embedding.embedder import get_embedder
 from memory.facts import LongTermMemory
-from memory.indexing.service import BATCH, ReembedProgress, reembed, reindex_words
+from memory.indexing import BATCH, ReembedProgress, reembed, reindex_words
 from memory.models import ConversationEmbedding, MemoryEntry, PersonName, Posting
 from memory.text.lexical import lexeme_hash
 from tenants.context import tenant_scope

@@ -12,7 +12,7 @@ import pytest
 from konstruct.llm.responder import NOTED, NOTHING
 from konstruct.management.commands import demo
 from memory.conversations.transcript import record_message
-from memory.indexing.service import index_messages
+from memory.indexing import index_messages
 from memory.models import Message
 from memory.recall import recall
 from tenants import transaction

@@ -7,8 +7,8 @@ import pytest
 from django.core import checks as django_checks
 from django.test import override_settings
 
-from tenants.checks import system
-from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
+from tenants import checks
+from tenants.checks import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import MakeTenant, as_owner
@@ -50,7 +50,7 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
 
 def test_checks_without_a_database_send_no_query() -> None:
     """The test has no database: a query would fail."""
-    assert system.check_database(None) == []
+    assert checks.check_database(None) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -58,30 +58,30 @@ def test_an_unprotected_table_and_an_unsafe_role_are_errors(make_tenant: MakeTen
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bare (id int)")
-    (found,) = system.check_database(None, databases=["default"])
+    (found,) = checks.check_database(None, databases=["default"])
     assert found.id == "tenants.E004"
     assert found.msg == (
         f"1 relations of tenants are not protected, among them {tenant.schema_name}.bare."
     )
     with as_owner():
-        assert ids(system.check_database(None, databases=["default"])) == [
+        assert ids(checks.check_database(None, databases=["default"])) == [
             "tenants.E003",
             "tenants.E004",
         ]
         with override_settings(DB_ROLE="owner"):
-            assert system.check_database(None, databases=["default"]) == []
+            assert checks.check_database(None, databases=["default"]) == []
 
 
 def test_the_checks_are_registered() -> None:
     registered = django_checks.registry.registry.get_checks()
-    assert system.check_declarations in registered
-    assert system.check_database in registered
+    assert checks.check_declarations in registered
+    assert checks.check_database in registered
 
 
 @pytest.mark.django_db
 def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
     with connection.cursor() as cursor:
-        assert system.unsafe_privileges(cursor) == []
+        assert checks.unsafe_privileges(cursor) == []
 
 
 def test_the_script_and_the_check_list_the_same_functions() -> None:
@@ -90,4 +90,4 @@ def test_the_script_and_the_check_list_the_same_functions() -> None:
         "give_back_jobs", "held_tenant_locks", "renew_worker", "return_expired_jobs",
         "try_tenant_lock", "wait_for_tenant_lock",
     }  # fmt: skip
-    assert set(re.findall(r"'(\w+)'", listed)) == system.ALLOWED_FUNCTIONS - functions
+    assert set(re.findall(r"'(\w+)'", listed)) == checks.ALLOWED_FUNCTIONS - functions

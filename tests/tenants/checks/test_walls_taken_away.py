@@ -8,8 +8,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError
 
-from tenants import transaction
-from tenants.checks import system
+from tenants import checks, transaction
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
@@ -111,7 +110,7 @@ def test_schema_check_and_role_refuse_access_without_policies(users: tuple[Tenan
         refused(f"UPDATE {b.schema_name}.memory_message SET content = ''", "permission denied")
         refused(f"DELETE FROM {b.schema_name}.memory_message", "permission denied")
         refused(f"TRUNCATE {b.schema_name}.auth_user", "permission denied")
-    found = system.check_database(None, databases=["default"])
+    found = checks.check_database(None, databases=["default"])
     assert [message.id for message in found] == ["tenants.E004"]
 
 
@@ -170,6 +169,6 @@ def test_policies_and_cursors_refuse_access_with_open_grants(users: tuple[Tenant
         refused(f"DO $$ BEGIN PERFORM {set_b}; END $$", "permission denied")
         refused(f"SET app.current_tenant = '{b.id}'", "permission denied")
     # Inside one SELECT no other layer stops it, and the check reports that.
-    found = system.check_database(None, databases=["default"])
+    found = checks.check_database(None, databases=["default"])
     assert [message.id for message in found] == ["tenants.E014", "tenants.W002"]
     assert "set_config" in found[-1].msg

@@ -17,7 +17,7 @@ from memory.context import SessionStore
 from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import transaction
-from tenants.checks.connections import CANNOT_BOOT
+from tenants.checks import CANNOT_BOOT
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database

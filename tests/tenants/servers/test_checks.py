@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenants.checks.system import check_database
+from tenants.checks import check_database
 from tenants.servers import MAIN
 from tests.servers.postgres import Server
 

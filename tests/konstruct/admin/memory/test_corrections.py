@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry
 from memory.models.facts import FactEvent, FactEvidence
 from tenants.context import tenant_scope

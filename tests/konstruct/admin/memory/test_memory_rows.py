@@ -15,7 +15,7 @@ from konstruct.orchestrator.models import Agent
 from memory import models
 from memory.conversations.transcript import record_message
 from memory.facts import SYSTEM, exclude_from_recall
-from memory.indexing.embedding_jobs import EMBEDDINGS
+from memory.indexing import EMBEDDINGS
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant

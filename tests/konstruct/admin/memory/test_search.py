@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.audit.people import pseudonym

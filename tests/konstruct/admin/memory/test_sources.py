@@ -8,7 +8,7 @@ from django.test import Client
 
 from konstruct.privacy import jobs
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import Message, RecallExclusion
 from memory.models.facts import AuthorKind, MemoryEntry
 from tenants.audit.models import AccessEvent

@@ -14,7 +14,7 @@ from konstruct.orchestrator.identities.channel_identities import find_people, id
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
 from konstruct.orchestrator.models import SavedQuestion
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry, Message
 from memory.models.facts import AuthorKind
 from tenants.context import tenant_scope

@@ -8,8 +8,8 @@ import pytest
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import.lines import FIELDS, OWNER_FIELDS, REQUIRED
 from konstruct.orchestrator.models import Agent
+from memory import indexing
 from memory.conversations import short_term
-from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -57,7 +57,7 @@ def test_history_is_written_in_its_own_order_and_waits_for_embeddings(program_a:
         assert first.created_at.isoformat() == "2026-03-14T09:01:00+00:00"
         assert str(first.pk) == document["results"][1]["message_id"]
         assert PendingEmbedding.objects.count() == 3
-        assert embedding_jobs.drain(program_a.tenant.id).stored == 3
+        assert indexing.drain(program_a.tenant.id).stored == 3
 
 
 def test_repeated_import_stores_no_duplicates(program_a: Program) -> None:

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from memory import indexing
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
-from memory.indexing import embedding_jobs
 from memory.models import Message, MessageAttribute
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
@@ -27,7 +27,7 @@ def import_messages(program: Program, *metadata: Any) -> Any:
         for number, value in enumerate(metadata)
     ]
     response = program.post(IMPORT, {"user_id": "maria", "messages": lines})
-    embedding_jobs.drain(program.tenant.id)
+    indexing.drain(program.tenant.id)
     return response.json()
 
 

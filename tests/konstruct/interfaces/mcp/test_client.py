@@ -12,7 +12,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from konstruct.orchestrator.agents import create_agent
-from memory.indexing import embedding_jobs
+from memory import indexing
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import run_python
@@ -69,7 +69,7 @@ def test_two_tenants_that_share_ids_use_it_at_once(
         when = {"external_id": "1", "created_at": "2025-03-15T09:00:00Z"}
         line = {"agent": "ada", "user_id": "maria", **said, **when}
         program.post("/api/v1/messages/import/", {"messages": [line]})
-        embedding_jobs.drain(program.tenant.id)
+        indexing.drain(program.tenant.id)
 
     async def both() -> list[dict[str, Any]]:
         async def one(program: Program) -> dict[str, Any]:

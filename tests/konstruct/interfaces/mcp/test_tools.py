@@ -9,8 +9,8 @@ import pytest
 from konstruct.interfaces.mcp.tools import TOOLS
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
+from memory import indexing
 from memory.facts import LongTermMemory
-from memory.indexing import embedding_jobs
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -41,7 +41,7 @@ def listed(program: Program) -> dict[str, Any]:
 def test_facts_and_messages_are_found_in_one_search(program_a: Program, version: str) -> None:
     fact = remember(program_a, "Maria is allergic to walnuts.")
     program_a.send("My sister lives in Porto.", name="Maria")
-    embedding_jobs.drain(program_a.tenant.id)
+    indexing.drain(program_a.tenant.id)
     found = call(program_a, "search", version, query="Where does my sister live?", user_id="maria")
     results = found["structuredContent"]["results"]
     assert [(memory["kind"], memory["content"], memory["who"]) for memory in results] == [

@@ -11,9 +11,9 @@ from konstruct.interfaces.openai.completions import MAX_NAME_CHARACTERS, MAX_NAM
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING, max_instruction_tokens
 from konstruct.orchestrator.models import AnswerOptions
+from memory import indexing as embeddings
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import CONTEXT_OPENING
-from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tenants.context import tenant_scope

@@ -11,9 +11,9 @@ from konstruct.interfaces.openai.completions import ASSISTANT_BEGINS, MAX_CHARAC
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.models import AnswerOptions
+from memory import indexing
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import CONTEXT_OPENING
-from memory.indexing import embedding_jobs
 from memory.models import RecallEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -60,7 +60,7 @@ def test_history_is_sent_to_the_model_and_only_the_last_message_is_stored(client
     assert sent(client) == few_shot
     assert "konstruct" not in document
     assert client.transcript() == [("user", "4 + 4?"), ("assistant", "It is sunny.")]
-    embedding_jobs.drain(client.program.tenant.id)
+    indexing.drain(client.program.tenant.id)
     with tenant_scope(client.program.tenant.id):
         assert not AnswerOptions.objects.exists()
         sections = trace_of(RecallEvent.objects.get())["prompt"]["sections"]
@@ -96,7 +96,7 @@ def test_window_is_for_a_named_thread_without_a_history(client: Client) -> None:
     post(client, turns("My name?"), **THREAD)
     contents = [message["content"].rpartition("] ")[2] for message in sent(client)]
     assert contents == ["I am Maria.", "It is sunny.", "My name?"]
-    embedding_jobs.drain(client.program.tenant.id)
+    indexing.drain(client.program.tenant.id)
     post(client, turns("My name?"))
     assert sent(client) == turns("My name?")
     assert "I am Maria." in memories_sent(client)  # the user's memory is the same in all threads
@@ -106,7 +106,7 @@ def test_window_is_for_a_named_thread_without_a_history(client: Client) -> None:
 
 def test_turn_of_the_history_is_not_recalled_as_well(client: Client) -> None:
     post(client, turns("My sister lives in Porto."))
-    embedding_jobs.drain(client.program.tenant.id)
+    indexing.drain(client.program.tenant.id)
     post(client, turns("My sister lives in Porto.", "It is sunny.", "Where does my sister live?"))
     assert "Porto" not in memories_sent(client)
     post(client, turns("Where does my sister live?"))

@@ -4,7 +4,7 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply
 from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tests.konstruct.conftest import Program, SendMessage

@@ -19,8 +19,8 @@ from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import read_snapshot, retry_reply
 from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.replies import REPLIES
+from memory import indexing as embedding_outbox
 from memory.conversations.short_term import get_recent_messages
-from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tenants.context import tenant_scope
 from tests.jobs import claimable, expire_leases, work

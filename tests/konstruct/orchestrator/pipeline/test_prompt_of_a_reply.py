@@ -12,13 +12,13 @@ from konstruct.orchestrator import runner
 from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
+from memory import indexing as embedding_outbox
 from memory.conf import ERASED_PART
 from memory.context import ContextManager, tokens
 from memory.context.manager import empty_recall
 from memory.context.prompt import PromptItem, PromptParts
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
 from memory.facts import LongTermMemory
-from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
 from tests.konstruct.conftest import Program, SendMessage
 from tests.memory.recall_traces import trace_of

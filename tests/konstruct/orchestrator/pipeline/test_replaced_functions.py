@@ -17,10 +17,9 @@ from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import read_snapshot
 from konstruct.orchestrator.replies import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
-from memory import recall, short_term, tasks as memory_tasks
+from memory import indexing as embedding_outbox, recall, short_term, tasks as memory_tasks
 from memory.conversations.window_store import Turn
 from memory.embeddings import embed
-from memory.indexing import embedding_jobs as embedding_outbox
 from memory.long_term import store_embedding
 from memory.models import Message, RecallEvent
 from memory.recall import RecallResult

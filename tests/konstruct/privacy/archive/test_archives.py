@@ -20,13 +20,12 @@ from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, sa
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy.archive.exporting import export_memory, read_manifest
 from konstruct.privacy.archive.importing import import_memory
-from memory import facts
+from memory import facts, indexing
 from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.context.recall_traces import traces
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
-from memory.indexing import embedding_jobs
 from memory.models import (
     AuthorKind,
     Conversation,
@@ -210,7 +209,7 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
     import_memory(tenant_b, path, expected_digest=manifest.digest)
     if not replied:
         pipeline.handle(tenant_id=tenant_b.id, message_id=message.id)
-    embedding_jobs.drain(tenant_b.id)
+    indexing.drain(tenant_b.id)
     with tenant_scope(tenant_b.id):
         assert not PendingEmbedding.objects.exists()
         embedded = set(ConversationEmbedding.objects.values_list("message_id", flat=True))

@@ -25,7 +25,7 @@ from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.privacy.erasure.erasing import carry_out
-from memory.indexing import embedding_jobs
+from memory import indexing
 from memory.models import Message, RecallEvent
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
@@ -120,7 +120,7 @@ def send_in_slack(
         thread = event["event"]["ts"]
         post(message_event("T1", "Is Otto's boat green?", user=O, thread_ts=thread))
         answer_all(connected)
-        embedding_jobs.drain(connected.tenant.id)
+        indexing.drain(connected.tenant.id)
         return connected
 
     return send
@@ -165,7 +165,7 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
         answering.result()
     answer_all(program)
     assert interfaces_in(json.dumps(llm_server.requests[-1].body)) == []
-    embedding_jobs.drain(program.tenant.id)
+    indexing.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
         message = Message.objects.get(content="And is it fast?")
         assert message.reply.content == "It is."
@@ -227,7 +227,7 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     extract_a_fact(program, llm_server)
     page = {"q": canary("lookup"), "user": P}
     assert admin.get("/admin/audit/accessevent/", page).status_code == 200
-    embedding_jobs.drain(program.tenant.id)
+    indexing.drain(program.tenant.id)
 
 
 def extract_a_fact(program: Program, llm_server: LLMServer) -> None:

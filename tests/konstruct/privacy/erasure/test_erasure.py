@@ -21,11 +21,11 @@ from konstruct.privacy import jobs
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.erasure import messages, person
 from konstruct.privacy.erasure.erasing import carry_out
+from memory import indexing as embeddings
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing import embedding_jobs as embeddings
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants import transaction

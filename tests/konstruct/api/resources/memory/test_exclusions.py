@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import RecallExclusion
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope

@@ -7,7 +7,7 @@ import pytest
 from konstruct.api.resources.operations import usage
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import.lines import import_history
-from memory.indexing import embedding_jobs
+from memory import indexing
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import keep
 from tests.konstruct.conftest import Program
@@ -41,7 +41,7 @@ def remember(program: Program, *texts: str, user_id: str = "maria") -> None:
     ]
     with tenant_scope(program.tenant.id):
         import_history(lines, tenant_id=program.tenant.id)
-    embedding_jobs.drain(program.tenant.id)
+    indexing.drain(program.tenant.id)
 
 
 def search(program: Program, query: str, **fields: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import MemoryEntry
 from tests.konstruct.conftest import Program
 

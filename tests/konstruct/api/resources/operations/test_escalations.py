@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission, User
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.indexing.embedding_jobs import drain
+from memory.indexing import drain
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope

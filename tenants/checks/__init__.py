@@ -1,1 +1,0 @@
-"""Checks that isolation between tenants holds: system checks, and a check at start."""
