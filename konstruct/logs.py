@@ -1,7 +1,7 @@
 """Logging: structlog's events go through the handlers of settings.LOGGING.
 
 A line is text or a JSON object (settings.LOG_FORMAT). Both have the ids of the request, the tenant,
-the API key and the task (`tenants.log_context`), and neither has credentials or the details of
+the API key and the task (`tenants.traces`), and neither has credentials or the details of
 Postgres' errors.
 """
 
@@ -15,8 +15,8 @@ import structlog
 from django.views.debug import SafeExceptionReporterFilter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from tenants.log_context import log_ids, logged_path
 from tenants.redaction import redact
+from tenants.traces import log_ids, logged_path
 
 
 def one_line(text: str) -> str:

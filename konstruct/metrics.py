@@ -30,7 +30,7 @@ from tenants.limits.quotas import Quota
 from tenants.metrics import Metric, gauge, registry
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.migration_state import is_fitting
+from tenants.schemas.migrating import is_fitting
 from tenants.servers import servers
 
 logger = logging.getLogger(__name__)

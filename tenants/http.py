@@ -19,11 +19,11 @@ from psycopg.errors import QueryCanceled
 
 from tenants.context import connection, leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.log_context import bind_request_ids, logged_path
 from tenants.models import Domain, Tenant
 from tenants.outages import ServerDown, is_outage, outage_reason
 from tenants.servers import cache_server
 from tenants.serving import as_tenant_moving, refuse_unless_serving
+from tenants.traces import bind_request_ids, logged_path
 
 logger = logging.getLogger(__name__)
 

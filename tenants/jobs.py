@@ -39,7 +39,7 @@ from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import counter
 from tenants.models import Job, JobQuerySet, Tenant
 from tenants.outages import OUTAGES, ServerDown, is_outage, outage_reason
-from tenants.schemas.migration_state import fits
+from tenants.schemas.migrating import fits
 from tenants.servers import MAIN, cache_server, servers
 
 logger = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ from tenants.postgres_tools import (
     set_tenant,
 )
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.schemas.migration_state import current_state
+from tenants.schemas.migrating import current_state
 from tenants.schemas.provisioning import drop_left_over, wake_jobs
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 

@@ -15,7 +15,7 @@ from tenants import context, exceptions
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.naming import as_tenant_id
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.migration_state import fits
+from tenants.schemas.migrating import fits
 from tenants.servers import MAIN, cache_server
 
 

@@ -25,9 +25,8 @@ from konstruct.admin.access import AuditedAdmin, log_row_access, logged_change
 from konstruct.admin.pages import PageForm, link, show_outcome
 from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey
-from tenants.admin.passwords import password_link
 from tenants.admin.recorded_admin import BADGES, RecordedPeopleAdmin
-from tenants.admin.sites import Content, tenant_site
+from tenants.admin.sites import Content, password_link, tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.audit.roles import ROLE_DESCRIPTIONS, admins

@@ -26,7 +26,7 @@ from tenants.checks import require_writable
 from tenants.context import connection, public_scope
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, NotWritable, outage_reason
-from tenants.schemas.migration_state import is_fitting, missing_in_public
+from tenants.schemas.migrating import is_fitting, missing_in_public
 
 logger = logging.getLogger(__name__)
 

@@ -43,8 +43,7 @@ from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
-from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.migration_state import known_migrations, schema_exists
+from tenants.schemas.migrating import known_migrations, migrate_schema, schema_exists
 from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register, wake_jobs
 from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace

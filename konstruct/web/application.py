@@ -29,8 +29,8 @@ from konstruct.web.callers import Caller, Request
 from konstruct.web.handler import Handler, refusal
 from memory.embedding.embedder import load_in_background
 from tenants import traces
-from tenants.log_context import PATH_IN_SCOPE, bind_ids_of_scope, log_ids
 from tenants.metrics import counter, histogram
+from tenants.traces import PATH_IN_SCOPE, bind_ids_of_scope, log_ids
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]

@@ -36,7 +36,7 @@ from tenants.audit.people import hold_people
 from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
-from tenants.schemas.migration_state import require_migrated
+from tenants.schemas.migrating import require_migrated
 
 MAX_NEAR_DUPLICATES = 5
 REMOVE_BATCH = 1_000

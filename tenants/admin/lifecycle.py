@@ -17,15 +17,14 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants.admin.passwords import first_admin_token
-from tenants.admin.sites import Content, operator_site
+from tenants.admin.sites import Content, first_admin_token, operator_site
 from tenants.audit.operator_log import change_tenant, record_person_action
 from tenants.context import fetch_all, server_scope
 from tenants.exceptions import InvalidTenant
 from tenants.models import Tenant
 from tenants.outages import ServerDown
 from tenants.schemas import provisioning
-from tenants.schemas.migration_state import is_fitting
+from tenants.schemas.migrating import is_fitting
 from tenants.servers import servers
 
 _BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs()"

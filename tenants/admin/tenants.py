@@ -33,7 +33,7 @@ from tenants.limits import quotas
 from tenants.limits.quotas import Quota
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
-from tenants.schemas.migration_state import is_fitting
+from tenants.schemas.migrating import is_fitting
 
 
 class DomainInline(TabularInline):

@@ -1,5 +1,9 @@
 """Migrates schemas: one by Django's migrate command, and many of them in several processes.
 
+The schema of a new tenant is created by an SQL script with tables and first rows, which
+`manage.py make_schema_script` writes from a schema that Django has migrated. Django applies the
+migrations that it lacks, such as those of another version of Django, after the script.
+
 A migration that is interrupted is continued by the next run:
 
 - the schema of a new tenant is created by the script, in one transaction, and the migrations that
@@ -19,33 +23,149 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from hashlib import blake2b
 from multiprocessing import connection as pipes, get_context, parent_process
+from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 from django.core.management import call_command
 from django.core.management.commands import migrate as django_migrate
 from django.db import DatabaseError, OperationalError, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import F
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import current_server, execute, fetch_column, server_scope, tenant_connection
-from tenants.exceptions import KonstructError, SchemaBusy
+from tenants import context
+from tenants.exceptions import KonstructError, SchemaBusy, SchemaOutdated, UnknownTenant
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
-from tenants.naming import APP_ROLE, tenant_id_of
-from tenants.outages import outage_reason
-from tenants.schemas.migration_state import (
-    current_state,
-    digest_of,
-    known_migrations,
-    schema_exists,
-    script_for,
-)
-from tenants.schemas.rls_enforcement import enforce_rls
-from tenants.servers import MAIN, server_of
+from tenants.naming import APP_ROLE, SCHEMA_PATTERN, tenant_id_of
+from tenants.outages import ServerDown, outage_reason
+from tenants.schemas.rls_enforcement import enforce_rls, unprotected_schemas
+from tenants.servers import MAIN, server_of, servers
+
+FILE: Final = Path(__file__).with_name("new_schema.sql")
+# In the script, for the name of the schema and the id of its tenant.
+SCHEMA: Final = "__schema__"
+TENANT: Final = "__tenant__"
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """Return a digest of 16 characters."""
+    return blake2b("\0".join(lines).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def known_migrations() -> frozenset[str]:
+    """Return the migrations of this code, such as ``memory.0001_initial``."""
+    found = MigrationLoader(None).disk_migrations or {}
+    return frozenset(f"{app}.{name}" for app, name in found)
+
+
+@cache
+def get_script() -> str:
+    """Return the script with its placeholders."""
+    return FILE.read_text()
+
+
+def script_for(schema_name: str, tenant_id: UUID) -> str:
+    """Return the script for the schema of a tenant."""
+    return get_script().replace(SCHEMA, schema_name).replace(TENANT, str(tenant_id))
+
+
+def current_state() -> str:
+    """Return the value of `Tenant.migrated_to` for a schema that is up to date.
+
+    It changes with the script, because `migrate` also brings permissions, roles and policies of
+    existing tenants up to date.
+    """
+    return digest_of([*sorted(known_migrations()), get_script()])
+
+
+def missing_in_public() -> list[str]:
+    """Return the migrations of this code that the public schema of the current server lacks."""
+    applied = MigrationRecorder(context.tenant_connection()).applied_migrations()
+    return sorted(known_migrations() - {f"{app}.{name}" for app, name in applied})
+
+
+def fitting_states() -> QuerySet[SchemaState]:
+    """Return the states in which this code can serve a tenant: no migration of it is missing.
+
+    A state of a later version may have more migrations.
+    """
+    return SchemaState.objects.filter(migrations__contains=sorted(known_migrations()))
+
+
+def is_fitting() -> Exists:
+    """Return an expression for a queryset of tenants: whether this code can serve the tenant."""
+    return Exists(fitting_states().filter(name=OuterRef("migrated_to")))
+
+
+# States that fit this code. The migrations of a state never change.
+_fitting: set[str] = set()
+
+
+def fits(migrated_to: str) -> bool:
+    """Return whether this code can serve a tenant in that state. Known states need no query."""
+    if migrated_to not in _fitting:
+        _fitting.update(fitting_states().values_list("name", flat=True))
+    return migrated_to in _fitting
+
+
+def schema_exists(schema_name: str) -> bool:
+    """Return whether the current server has a schema of this name."""
+    return bool(context.fetch_value("SELECT to_regnamespace(%s) IS NOT NULL", [schema_name]))
+
+
+_TENANT_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname ~ %s"
+
+
+def schemas_to_visit(state: str) -> set[str]:
+    """Return the names of the schemas in which migrate has something to do.
+
+    They are in another state, or gone, or have an unprotected table; or their server is down.
+    It sends three queries for each server.
+
+    Args:
+        state: the state of a schema that is up to date.
+    """
+    found: set[str] = set()
+    for server in servers():
+        tenants = Tenant.objects.provisioned().filter(server=server)
+        states = dict(tenants.values_list("schema_name", "migrated_to"))
+        try:
+            with context.server_scope(server):
+                found |= unprotected_schemas(SCHEMA_PATTERN)
+                existing = set(context.fetch_column(_TENANT_SCHEMAS, [SCHEMA_PATTERN]))
+        except ServerDown:
+            existing = set()
+        found |= {name for name in states if states[name] != state or name not in existing}
+    return found
+
+
+def require_migrated(tenant_id: UUID | None = None) -> None:
+    """Raise if the tenant, or any tenant that serves, lacks migrations of this code.
+
+    Raises:
+        UnknownTenant: there is no such tenant.
+        SchemaOutdated: with the tenants, up to five by name.
+    """
+    tenants = Tenant.objects.filter(id=tenant_id) if tenant_id else Tenant.objects.serving()
+    if tenant_id and not tenants.exists():
+        raise UnknownTenant(f"no tenant has the id {tenant_id}")
+    if slugs := tenants.exclude(is_fitting()).values_list("slug", flat=True)[:5]:
+        raise SchemaOutdated(
+            f"tenant {', '.join(slugs)} lacks tables or columns of this version: run"
+            " `manage.py migrate`"
+        )
+
+
+# --- Migrating -----------------------------------------------------------------------------------
 
 # Postgres cancels a migration because of another session. It was rolled back, or can be repeated.
 CANCELLED: Final = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
@@ -114,7 +234,10 @@ class MigrateSchema(django_migrate.Command):
         """Run the command with Django's options. Return whether --check found migrations."""
         try:
             call_command(
-                self, **{"verbosity": 0, **options}, interactive=False, database=current_server()
+                self,
+                **{"verbosity": 0, **options},
+                interactive=False,
+                database=context.current_server(),
             )
         except SystemExit:  # Django's answer to --check
             return True
@@ -126,7 +249,7 @@ class MigrateSchema(django_migrate.Command):
         if action in ("apply_start", "unapply_start"):
             self.current = str(migration)
             if self.lock_timeout and migration.atomic:
-                execute(f"SET LOCAL lock_timeout = '{self.lock_timeout}'")
+                context.execute(f"SET LOCAL lock_timeout = '{self.lock_timeout}'")
         elif action in ("apply_success", "unapply_success"):
             self.applied += 1
             self.current = ""
@@ -175,7 +298,7 @@ def migrate_schema(
             server = server_of(tenant_id)
     started, output = time.monotonic(), io.StringIO()
     command = MigrateSchema(stdout=output, stderr=output, no_color=True)
-    with server_scope(server or MAIN):
+    with context.server_scope(server or MAIN):
         try:
             with schema_lock(schema_name, wait_seconds=wait_seconds):
                 result = _migrate(schema_name, command, {**(options or {})})
@@ -190,7 +313,7 @@ def migrate_schema(
                     migration_asked_at=None,
                 )
         finally:
-            tenant_connection().set_schema_to_public()
+            context.tenant_connection().set_schema_to_public()
     seconds = time.monotonic() - started
     return MigrationResult(
         schema_name, seconds, command.applied, details=output.getvalue(), **result
@@ -198,7 +321,7 @@ def migrate_schema(
 
 
 def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     connection.set_schema_to_public()
     command.lock_timeout = options.pop("lock_timeout", LOCK_TIMEOUT)
     tenant_id = tenant_id_of(schema_name)
@@ -206,7 +329,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     if tenant_id is None or is_read_only:
         unapplied = _apply(schema_name, command, options)
         if connection.alias != MAIN and not is_read_only:
-            execute(_REVOKE_PUBLIC_WRITES)
+            context.execute(_REVOKE_PUBLIC_WRITES)
         return {"unapplied": unapplied}
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
@@ -243,31 +366,31 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
 
 
 def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> bool:
-    tenant_connection().set_schema(schema_name)
+    context.tenant_connection().set_schema(schema_name)
     return command.run(**options)
 
 
 def _create_schema(tenant: Tenant, command: MigrateSchema) -> None:
     """Create the schema of a new tenant, unless an interrupted run has created it."""
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     is_missing = not schema_exists(tenant.schema_name)
     connection.set_schema(tenant.schema_name)
     if is_missing:
         with transaction.atomic(using=connection.alias, durable=True):
-            execute(f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'")
-            execute(script_for(tenant.schema_name, tenant.id))
+            context.execute(f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'")
+            context.execute(script_for(tenant.schema_name, tenant.id))
         command.applied = len(_reached_migrations(tenant))
 
 
 def _reached_migrations(tenant: Tenant) -> frozenset[str]:
     """Return the migrations of this code that the tenant's schema has."""
     applied = f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
-    return known_migrations().intersection(fetch_column(applied))
+    return known_migrations().intersection(context.fetch_column(applied))
 
 
 def _failure(command: MigrateSchema, error: Exception) -> dict[str, Any]:
     """Return the error."""
-    tenant_connection().set_schema_to_public()
+    context.tenant_connection().set_schema_to_public()
     if isinstance(error.__cause__, errors.LockNotAvailable):
         text = "its tables are locked by another session (pg_locks); wait for its end, or end it,"
         return {"error": f"{text} and migrate again", "cancelled": True}

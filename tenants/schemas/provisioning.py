@@ -25,8 +25,7 @@ from tenants.naming import schema_name_of
 from tenants.outages import ServerDown
 from tenants.postgres_tools import end_killed_restores, run, session_on, set_tenant
 from tenants.redis_keys import all_keys_pattern
-from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.migration_state import fits, schema_exists
+from tenants.schemas.migrating import fits, migrate_schema, schema_exists
 from tenants.servers import MAIN, require_server, servers
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.messages import Thread
 from memory.conversations.transcript import record_message
 from memory.models import Message
-from tenants.admin.passwords import first_admin_token
+from tenants.admin.sites import first_admin_token
 from tenants.audit.access_log import Actor, ActorKind
 from tenants.audit.models import ErasureRequest, RetentionRule
 from tenants.context import tenant_scope

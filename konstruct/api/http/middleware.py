@@ -18,7 +18,7 @@ from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http import problems
 from tenants import context, exceptions, outages, serving
 from tenants.http import refuse_later
-from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
+from tenants.traces import PATH_IN_SCOPE, bind_request_ids, logged_path
 
 HEADER = "X-Request-ID"
 # An id that is sent back in a header and written into log lines has no line breaks.

@@ -33,7 +33,7 @@ from tenants import exceptions, outages, serving
 from tenants.audit.people import PersonBeingErased
 from tenants.http import leave_log_to_request, note_outage
 from tenants.limits.quotas import QuotaExceeded
-from tenants.log_context import logged_path
+from tenants.traces import logged_path
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.installations import InstallationInvalid, admin_url
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
-from tenants.log_context import logged_path
+from tenants.traces import logged_path
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ from tenants.context import execute, public_scope, tenant_connection
 from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
 from tenants.postgres_tools import dump_schema, session_on
-from tenants.schemas.migrating import MigrateSchema
-from tenants.schemas.migration_state import FILE, SCHEMA, TENANT
+from tenants.schemas.migrating import FILE, SCHEMA, TENANT, MigrateSchema
 from tenants.schemas.rls_enforcement import enforce_rls
 from tenants.servers import MAIN
 

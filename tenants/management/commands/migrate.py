@@ -17,11 +17,12 @@ from tenants.models import Tenant
 from tenants.naming import OWNER_ROLE
 from tenants.schemas.migrating import (
     MigrationResult,
+    current_state,
     default_parallel,
     migrate_schema,
     migrate_schemas,
+    schemas_to_visit,
 )
-from tenants.schemas.migration_state import current_state, schemas_to_visit
 from tenants.servers import MAIN, servers
 
 PUBLIC = "public"

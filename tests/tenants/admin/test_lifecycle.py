@@ -13,7 +13,7 @@ from django.db import ProgrammingError
 from django.test import Client
 from django.utils import timezone
 
-from tenants.admin.passwords import SALT
+from tenants.admin.sites import SALT
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Domain, OperatorEvent, Tenant

@@ -15,7 +15,7 @@ from tenants.context import connection, server_scope
 from tenants.exceptions import SchemaBusy
 from tenants.models import Tenant
 from tenants.schemas import provisioning
-from tenants.schemas.migration_state import current_state
+from tenants.schemas.migrating import current_state
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
 from tests.database import as_owner

@@ -8,7 +8,7 @@ from tenants.context import connection, tenant_scope
 from tenants.management.commands.make_schema_script import make_script
 from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
-from tenants.schemas.migration_state import FILE
+from tenants.schemas.migrating import FILE
 from tests.database import as_owner, execute
 from tests.tenants.schemas.catalogs import catalog, rows
 from tests.tenants.schemas.histories import undo
@@ -67,7 +67,7 @@ def test_a_change_of_what_every_schema_has_reaches_existing_tenants(
     with tenant_scope(tenant_a.id):
         execute("DELETE FROM auth_group_permissions")
     assert migrate()[0][1:] == ["2 tenants  up to date"]
-    monkeypatch.setattr("tenants.schemas.migration_state.get_script", lambda: "-- with a new role")
+    monkeypatch.setattr("tenants.schemas.migrating.get_script", lambda: "-- with a new role")
     out, *_ = migrate()
     assert [line.split("  ")[1] for line in out[1:]] == ["up to date"] * 2
     with tenant_scope(tenant_a.id):

@@ -8,7 +8,7 @@ import pytest
 from konstruct.orchestrator.models import Agent
 from tenants.context import server_scope, tenant_scope
 from tenants.models import Tenant
-from tenants.schemas.migration_state import schema_exists
+from tenants.schemas.migrating import schema_exists
 from tests.database import MakeTenant
 from tests.konstruct.backups.conftest import run
 from tests.servers.postgres import Server

@@ -40,7 +40,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
         tasks.append(arguments)
         send_password_links.run(*arguments)
 
-    monkeypatch.setattr("tenants.admin.passwords.current_app.send_task", send)
+    monkeypatch.setattr("tenants.admin.sites.current_app.send_task", send)
     return tasks
 
 

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 from konstruct.api.http import problems
 from konstruct.api.http.middleware import RequestIdMiddleware
 from konstruct.orchestrator import replies
-from tenants.log_context import log_ids
+from tenants.traces import log_ids
 from tests.konstruct.conftest import MESSAGES, Program
 
 
