@@ -136,7 +136,7 @@ def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> li
         if (
             message["role"] == "user"
             and 0 < len(question_words) <= 2 * shared
-            and not text.endswith("?")
+            and not is_question(text)
         ):
             scored.append((shared, position, text))
     return [text for _, _, text in sorted(scored, reverse=True)]

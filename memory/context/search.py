@@ -14,6 +14,7 @@ from memory.models import MemoryEntry
 from memory.recall import RecallResult, recall
 from memory.recall.policy import RecallPolicy
 from memory.text.changes import newer_first
+from memory.text.lexical import words
 
 MAX_WORDS_OF_FRAGMENT: Final = 3
 MAX_WORDS_OF_FOLLOW_UP: Final = 10
@@ -51,9 +52,10 @@ class SearchResult:
 
 def is_follow_up(text: str) -> bool:
     """Return whether a message is short and has a pronoun, or has few words, as in “Why?”."""
-    words = _WORD.findall(text.casefold())
-    is_short = len(words) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, words))
-    return is_short or 0 < len(words) <= MAX_WORDS_OF_FRAGMENT
+    spaced = _WORD.findall(text.casefold())
+    is_short = len(spaced) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, spaced))
+    # Scripts without spaces have several words in a run of letters.
+    return is_short or 0 < len(words(text)) <= MAX_WORDS_OF_FRAGMENT
 
 
 def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:

@@ -69,8 +69,9 @@ def test_built_in_responder_finds_the_last_message_in_the_window() -> None:
 
 
 def test_built_in_responder_does_not_answer_with_an_earlier_question() -> None:
-    window = [user("What is my dog called?"), assistant(responder.NOTHING)]
-    assert ask("What is my dog called?", window=window) == responder.NOTHING
+    for question in ("What is my dog called?", "犬の名前は何ですか？"):
+        window = [user(question), assistant(responder.NOTHING)]
+        assert ask(question, window=window) == responder.NOTHING
 
 
 def test_stop_words_alone_find_nothing() -> None:

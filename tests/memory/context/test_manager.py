@@ -129,7 +129,9 @@ def test_turns_before_a_pause_are_memories_with_their_day(tenant_a: Tenant) -> N
     # A follow-up is searched with the turn before.
     query = gather(3, 2, 1, task="How much of it per day?").recalled.query
     assert query == "user 3 user 2 user 1 How much of it per day?"
-    assert gather(1, task="Where does Bob live?").recalled.query == "Where does Bob live?"
+    for whole in ("Where does Bob live?", "犬の名前は何ですか？", "我对什么过敏？"):
+        assert gather(1, task=whole).recalled.query == whole
+    assert gather(1, task="なぜですか？").recalled.query == "user 1 なぜですか？"
 
 
 def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) -> None:

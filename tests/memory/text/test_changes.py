@@ -26,6 +26,10 @@ def found(*texts: str, by_user: bool = True) -> list[changes.Statement]:
         ("Dirige el coro Ramón.", "Ramón ya no dirige el coro.", "¿Quién dirige mi coro?"),
         ("Le code du portail est 45.", "Le code du portail a changé.", "Quel est mon code ?"),
         ("ロッカーの番号は4410です", "ロッカーの番号また変わった", "私のロッカーの番号は？"),
+        ("SSH работает на порту 22.", "Мы перенесли SSH на порт 49222.", "На каком порту SSH?"),
+        ("SSH portu 22.", "SSH portunu 49222 portuna taşıdık.", "SSH portu kaç?"),
+        ("منفذ الخادم هو 22.", "نقلنا منفذ الخادم إلى 49222.", "ما هو منفذ الخادم؟"),
+        ("SSHのポートは22番です。", "SSHのポートを49222番に変更しました。", "SSHのポートは何番？"),
         # No English question about the past.
         ("Die Säge war teuer.", "Hab jetzt doch eine neue Säge.", "Was kostet meine Säge?"),
     ],
