@@ -35,7 +35,7 @@ from memory.models import (
 from memory.models.conversations import MessageQuerySet
 from memory.models.recall import scope_number, session_number
 from memory.text import lexical
-from memory.text.languages import Language, fold, latin_by_tag, locales_of_agents
+from memory.text.lexical import Language, fold, latin_by_tag, locales_of_agents
 from memory.text.sentences import count_words, cut_pieces, only_asks
 from tenants import traces, transaction
 from tenants.audit.people import NO_LOCALE, locales_of

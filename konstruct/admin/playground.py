@@ -26,8 +26,8 @@ from konstruct.orchestrator import runner
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
 from konstruct.orchestrator.dry_runs import DryRun, dry_run, enqueue_questions, save_question
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
+from memory.context.manager import search_memory
 from memory.context.prompt import BELOW_MINIMUM
-from memory.context.search import search_memory
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
 from tenants import transaction

@@ -13,6 +13,6 @@ class OrchestratorConfig(AppConfig):
     def ready(self) -> None:
         """Give memory the agents' languages and time zones."""
         from konstruct.orchestrator.models import Agent  # models need the apps
-        from memory.text.languages import register_agent_locales
+        from memory.text.lexical import register_agent_locales
 
         register_agent_locales(Agent.locales_of)

@@ -17,6 +17,12 @@ from memory.archive.database import (
     NotAnArchive,
     UnknownId,
 )
-from memory.archive.manager import FactHit, MemoryManager, SearchHit
+from memory.archive.manager import (
+    FactHit,
+    MemoryManager,
+    SearchHit,
+    StoredVector,
+    VectorHit,
+    VectorStore,
+)
 from memory.archive.sqlite_manager import Conversation, Message, SQLiteManager
-from memory.archive.vector_store import StoredVector, VectorHit, VectorStore

@@ -28,7 +28,7 @@ from django.db.models.functions import Coalesce, JSONObject, Left, Length, NullI
 from memory import models
 from memory.conf import HANDOVER_CHANNEL, HISTORY_CHANNELS
 from memory.models.conversations import MessageQuerySet
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants.audit.people import Person
 from tenants.context import fetch_column
 from tenants.models import jobs_of

@@ -29,7 +29,7 @@ from memory.conversations.window_store import append_to_thread, shared_channels
 from memory.exceptions import InvalidArgument
 from memory.models import Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import asynchronous, execute, fetch_all, known_tenant, tenant_scope

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 from memory.arguments import count_argument, number_argument, time_zone_argument
 from memory.embedding.embedder import ModelFiles, fitted_model, model_files
 from memory.exceptions import InvalidArgument
-from memory.text.languages import LATIN_BY_CODE
+from memory.text.lexical import LATIN_BY_CODE
 
 Mode = Literal["hybrid", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "vector")

@@ -26,7 +26,7 @@ from memory.recall.evidence import (
 )
 from memory.recall.policy import RecallWeights
 from memory.text import lexical
-from memory.text.languages import ENGLISH, Language
+from memory.text.lexical import ENGLISH, Language
 from memory.text.sentences import count_words, is_question, split_sentences
 
 # Of a pasted page, the beginning and the end are used.

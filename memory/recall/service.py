@@ -51,7 +51,7 @@ from memory.recall.scoring import (
     weigh_words,
 )
 from memory.text.changes import Statement, newer_first, replacements
-from memory.text.languages import latin_by_tag
+from memory.text.lexical import latin_by_tag
 from tenants import traces
 from tenants.audit.people import NO_LOCALE, Locale, locales_of
 from tenants.context import asynchronous, known_tenant, tenant_connection

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import regex
 
 from memory.text import lexical
-from memory.text.languages import QUESTION_WORDS, word_set
+from memory.text.lexical import QUESTION_WORDS, word_set
 
 # A sentence of one or two words ("Sure!", "Me too.") has no searchable content.
 MIN_WORDS = 3

@@ -18,7 +18,7 @@ from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator import agents, runner, usage
 from memory import conf, models, recall
-from memory.context.search import search_memory
+from memory.context.manager import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, filter_facts
 from memory.recall.policy import RecallPolicy

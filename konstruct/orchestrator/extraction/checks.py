@@ -20,7 +20,7 @@ from konstruct.orchestrator.extraction.candidates import Candidate, RefusedCandi
 from konstruct.orchestrator.models.agents import FactReview
 from memory.models import FactKind, Role
 from memory.text.changes import says_no_longer
-from memory.text.languages import LATIN, fold
+from memory.text.lexical import LATIN, fold
 
 MIN_QUOTE_LETTERS: Final = 3
 # How far the date of a fact may be after its messages.

@@ -33,7 +33,7 @@ from memory.conversations import transcript
 from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.context import execute, required_tenant_id
 from tenants.outbox.events import record_event

@@ -16,7 +16,7 @@ from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMer
 from memory.arguments import new_id_argument, text_argument
 from memory.browse.lists import similar_user_ids
 from memory.models import PersonName
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import execute, fetch_column, fetch_value

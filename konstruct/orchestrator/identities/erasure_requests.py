@@ -23,7 +23,7 @@ from konstruct.strict_json import read_json
 from memory.arguments import id_argument, pseudonym_problem, text_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, PersonName, PromptSource, RecallEvent
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure

@@ -19,7 +19,7 @@ from memory.arguments import id_problem, is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
 from memory.models import server_now
 from memory.recall.policy import RecallPolicy, RecallWeights
-from memory.text.languages import LATIN_BY_CODE
+from memory.text.lexical import LATIN_BY_CODE
 from tenants import fields
 from tenants.models import TenantModel
 from tenants.personal_data import Export, NoPersonalData, rows_of_user

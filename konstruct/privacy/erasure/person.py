@@ -16,7 +16,7 @@ from konstruct.orchestrator.identities.erasure_requests import threads_of
 from konstruct.orchestrator.models import ChannelIdentity
 from memory.models import Message, PersonName
 from memory.models.recall import scope_number
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants.audit.models import ErasureRequest
 from tenants.audit.people import is_distinctive
 from tenants.context import connection, fetch_column, fetch_value, tenant_connection

@@ -11,7 +11,7 @@ from memory.browse.lists import people, with_text
 from memory.conversations.transcript import MAX_NAME_CHARACTERS, ImportedTurn, import_turns
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, PersonName
-from memory.text.languages import fold
+from memory.text.lexical import fold
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER

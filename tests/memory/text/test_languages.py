@@ -3,12 +3,12 @@
 import pytest
 
 from memory.recall.scoring import Question
-from memory.text.languages import latin_language
 from memory.text.lexical import (
     alternatives,
     analyse,
     has_time_word,
     language_of_latin_words,
+    latin_language,
     lexemes,
     words,
 )

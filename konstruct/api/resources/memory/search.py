@@ -16,7 +16,7 @@ from konstruct.orchestrator.identities.channel_identities import users_of_accoun
 from memory.browse.lists import people, with_text
 from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
 from memory.conf import SEARCH_FLOOR
-from memory.context.search import search_memory
+from memory.context.manager import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
 from memory.models import Message, Scope, attributes
