@@ -266,28 +266,20 @@ def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()
 BATCH = 128
 
 
-@dataclass(frozen=True, slots=True)
-class ReembedProgress:
-    """The number of a tenant's embedded messages."""
-
-    done: int
-    total: int
-
-
-def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgress]:
+def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[tuple[int, int]]:
     """Embed every message of a tenant that the model has not embedded yet, oldest first.
 
     It can be interrupted and repeated; existing rows are not embedded again. New messages are
     embedded by the queue with the current model: run it again after the switch.
 
     Yields:
-        The progress, before the first batch and after each.
+        How many messages are done, and how many there are: before the first batch and after each.
     """
     with known_tenant(tenant_id):
         total = Message.objects.count()
         missing = without_vectors(embedder.version).count()
     done = total - missing
-    yield ReembedProgress(done, total)
+    yield done, total
     after = 0
     # Ends: each batch begins after the last one.
     while True:
@@ -303,10 +295,10 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
             _write_vectors(Message.objects.filter(pk__in=[row.pk for row in batch]), embedded)
         after = batch[-1].number
         done += len(batch)
-        yield ReembedProgress(done, max(total, done))
+        yield done, max(total, done)
 
 
-def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
+def reindex_words(tenant_id: UUID | str) -> Iterator[tuple[int, int]]:
     """Write the words of every indexed message of a tenant again, oldest first, and folded names.
 
     For words that another version of the product folds, stems or cuts otherwise. It runs beside
@@ -314,7 +306,7 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
     repeated. Needs the owner's role.
 
     Yields:
-        The progress, before the first batch and after each.
+        How many messages are done, and how many there are: before the first batch and after each.
     """
     with known_tenant(tenant_id):
         total = Message.objects.count()
@@ -322,7 +314,7 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
             if name.folded != (folded := fold(name.name)):
                 PersonName.objects.filter(pk=name.pk).update(folded=folded)
     done = after = 0
-    yield ReembedProgress(done, total)
+    yield done, total
     # Ends: each batch begins after the last one.
     while True:
         with known_tenant(tenant_id), transaction.atomic():
@@ -344,7 +336,7 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
             index_words(messages)
         after = batch[-1].number
         done += len(batch)
-        yield ReembedProgress(done, max(total, done))
+        yield done, max(total, done)
 
 
 def without_vectors(version: str) -> MessageQuerySet:

@@ -310,10 +310,6 @@ class Outcome(StrEnum):
     GIVEN_UP = "given_up"
 
 
-def _never(error: Exception) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class JobKind:
     """One kind of job. Creating it registers it, so that workers find it by its name.
@@ -331,9 +327,9 @@ class JobKind:
     """Seconds until the second attempt. Each further pause is twice as long."""
     max_backoff: float = 300.0
     """Seconds of the longest pause."""
-    is_final: Callable[[Exception], bool] = _never
+    is_final: Callable[[Exception], bool] = lambda error: False
     """Whether another attempt is of no use after this error."""
-    is_busy: Callable[[Exception], bool] = _never
+    is_busy: Callable[[Exception], bool] = lambda error: False
     """Whether the error only asks to wait for its `retry_after`: the attempt does not count."""
     includes_suspended: bool = False
     """Whether jobs of suspended tenants are done."""
@@ -374,11 +370,9 @@ class JobKind:
             delay: time until workers may claim them.
             lane: of the jobs, as in `enqueue`.
         """
-        return (
-            context.execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane))
-            if keys
-            else 0
-        )
+        if not keys:
+            return 0
+        return context.execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane))
 
     def enqueue_again(self, key: UUID) -> None:
         """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""

@@ -25,7 +25,7 @@ from konstruct.orchestrator.identities import channel_identities, erasure_reques
 from konstruct.orchestrator.retention_rules import MAX_DAYS
 from memory.arguments import as_code_points
 from memory.browse.lists import similar_user_ids
-from memory.facts.exclusions import echoes_of_message
+from memory.facts.rows import echoes_of_message
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.recorded_admin import BADGES

@@ -24,8 +24,7 @@ from konstruct.templatetags.texts import translated
 from memory.browse.lists import turns_around
 from memory.browse.search import MessageFilter, search_messages
 from memory.facts import LongTermMemory, confirm, reject, restore, retract
-from memory.facts.exclusions import wrong_stems
-from memory.facts.rows import value_in
+from memory.facts.rows import value_in, wrong_stems
 from memory.models import AuthorKind, FactEvent, FactEvidence, FactState, MemoryEntry, Message
 from memory.text.lexical import lexemes
 from memory.text.sentences import sentence_spans

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import dropwhile
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from memory import embeddings, recall, short_term
@@ -41,16 +41,6 @@ _PRONOUNS: Final = re.compile(
     r"|es|das|dies|diese|davon|dafür|damit|er|ihn|ihm|sie|ihr|ihnen|dort"
     r"|ça|cela|il|elle|ils|elles|lui|leur|eux|en|eso|esto|ello|él|ella|ellos|ellas|allí"
 )
-
-
-class Scored(Protocol):
-    """An entry that may have a cosine similarity."""
-
-    @property
-    def score(self) -> float | None: ...
-
-
-T = TypeVar("T", bound=Scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +76,12 @@ def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def relevant_facts(
-    facts: Sequence[T],
-    *,
-    floor: float = FACT_FLOOR,
-    near_floor: float = NEAR_FACT_FLOOR,
-) -> list[T]:
+    facts: Sequence[Any], *, floor: float = FACT_FLOOR, near_floor: float = NEAR_FACT_FLOOR
+) -> list[Any]:
     """Return the facts that are similar enough to the query, and those without a score.
 
     Args:
-        facts: the found facts, nearest first.
+        facts: the found facts, nearest first, each with a `score` or None.
         floor: least cosine similarity of a fact, from -1 to 1.
         near_floor: the least of the NEAR_FACTS nearest.
     """

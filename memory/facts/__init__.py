@@ -1,6 +1,5 @@
 """Facts: statements apart from any conversation, with versions and validity."""
 
-from memory.facts.exclusions import exclude_from_recall, include_again
 from memory.facts.lifecycle import (
     Outcome,
     Quote,
@@ -12,7 +11,13 @@ from memory.facts.lifecycle import (
     retract,
     roll_back,
 )
-from memory.facts.rows import filter_facts, nearest_facts, recalls_with
+from memory.facts.rows import (
+    exclude_from_recall,
+    filter_facts,
+    include_again,
+    nearest_facts,
+    recalls_with,
+)
 from memory.facts.service import (
     LongTermMemory,
     StoredFact,

@@ -20,10 +20,11 @@ from django.utils.crypto import salted_hmac
 from memory import exceptions
 from memory.arguments import vector_argument
 from memory.embedding.embedder import model_version
-from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.facts.rows import (
     MAX_ATTEMPTS,
     check_entry,
+    exclude_corrected,
+    include_corrected,
     insert,
     keep_version,
     same_scope,

@@ -16,8 +16,8 @@ from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.embedding.embedder import embed, model_version, require_configured_model
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts import rows as fact_rows
-from memory.facts.exclusions import include_corrected
 from memory.facts.lifecycle import record_event, refuse_own_proposal, supersede_by_entered
+from memory.facts.rows import include_corrected
 from memory.fields import digest
 from memory.models.attributes import metadata_values
 from memory.models.facts import (

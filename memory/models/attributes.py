@@ -30,8 +30,6 @@ RANGES: Final = ("gt", "gte", "lt", "lte")
 PARTS: Final = ("contains", "icontains")
 OPERATORS: Final = ("eq", "ne", "in", "exists", *RANGES, *PARTS)
 
-Scalar = str | int | float | bool | None
-
 
 @dataclass(frozen=True, slots=True)
 class Value:

@@ -7,7 +7,7 @@ program that has read up to a number would miss an event that is committed later
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -99,22 +99,11 @@ WHERE event.id = numbered.id
 """
 
 
-class InThread(Protocol):
-    """A row or value of a conversation, such as a message."""
-
-    @property
-    def agent_id(self) -> UUID: ...
-    @property
-    def user_id(self) -> str: ...
-    @property
-    def thread_id(self) -> str: ...
-
-
 def record_event(
     type: EventType,
     subject_id: UUID,
     *,
-    about: InThread | None = None,
+    about: Any = None,
     agent_id: UUID | None = None,
     user_id: str = "",
     detail: str = "",
@@ -124,7 +113,7 @@ def record_event(
     Args:
         type: of the event.
         subject_id: id of the message, escalation, fact …
-        about: has the agent, the user and the conversation.
+        about: a row with an agent, a user and a thread, such as a message; None: there is none.
         agent_id: the agent, of an event without a conversation.
         user_id: the user, of an event without a conversation.
         detail: id of the message with an answer or with a tool call, or name of a quota.

@@ -30,7 +30,7 @@ from konstruct.orchestrator import builder, models, program_tools, replies
 from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
-from memory.facts.exclusions import echoes_of_message
+from memory.facts.rows import echoes_of_message
 from memory.models import Message
 from memory.tasks import embed_and_store
 from tenants import transaction

@@ -38,8 +38,8 @@ class Command(KonstructCommand):
             with tenant_scope(tenant.id):
                 # Before it begins: it has many transactions, and can be interrupted in each.
                 record_command(self.name, Action.EDIT, "vectors", model=embedder.version)
-            for progress in reembed(tenant.id, embedder):
-                self.stdout.write(f"{tenant.slug}: {progress.done} of {progress.total}")
+            for done, total in reembed(tenant.id, embedder):
+                self.stdout.write(f"{tenant.slug}: {done} of {total}")
         if embedder.version == model_version():
             # A fact has one vector, of the current model: it is embedded after the switch.
             for tenant in tenants:

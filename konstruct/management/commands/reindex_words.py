@@ -24,5 +24,5 @@ class Command(KonstructCommand):
         for tenant in tenants_of(options):
             with tenant_scope(tenant.id):
                 record_command(self.name, Action.EDIT, "words")
-            for progress in reindex_words(tenant.id):
-                self.stdout.write(f"{tenant.slug}: {progress.done} of {progress.total}")
+            for done, total in reindex_words(tenant.id):
+                self.stdout.write(f"{tenant.slug}: {done} of {total}")

@@ -23,7 +23,7 @@ from memory import models
 from memory.context.recall_events import NO_ID
 from memory.conversations import short_term, window_store
 from memory.conversations.transcript import copy_id
-from memory.facts.exclusions import echoes_of_message
+from memory.facts.rows import echoes_of_message
 from memory.indexing import remove_from_word_index
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from memory.models.recall import scope_number

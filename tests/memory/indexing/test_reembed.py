@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from memory.embedding.embedder import get_embedder
 from memory.facts import LongTermMemory
-from memory.indexing import BATCH, ReembedProgress, reembed, reindex_words
+from memory.indexing import BATCH, reembed, reindex_words
 from memory.models import ConversationEmbedding, MemoryEntry, PersonName, Posting
 from memory.text.lexical import lexeme_hash
 from tenants.context import tenant_scope
@@ -41,8 +41,8 @@ def versions(tenant: Tenant) -> dict[str, int]:
 def test_new_vectors_are_stored_beside_old_ones(tenant_a: Tenant) -> None:
     add_messages(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
     assert list(reembed(tenant_a.id, AnotherModel())) == [
-        ReembedProgress(1, 3),
-        ReembedProgress(3, 3),
+        (1, 3),
+        (3, 3),
     ]
     assert versions(tenant_a) == {get_embedder().version: 2, AnotherModel.version: 2}
 
@@ -52,15 +52,15 @@ def test_existing_vectors_are_not_computed_again(tenant_a: Tenant) -> None:
     add_messages(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
     model = AnotherModel()
     stopped = reembed(tenant_a.id, model)
-    assert next(stopped) == ReembedProgress(0, BATCH + 1)
-    assert next(stopped) == ReembedProgress(BATCH, BATCH + 1)
+    assert next(stopped) == (0, BATCH + 1)
+    assert next(stopped) == (BATCH, BATCH + 1)
     stopped.close()
     assert list(reembed(tenant_a.id, model)) == [
-        ReembedProgress(BATCH, BATCH + 1),
-        ReembedProgress(BATCH + 1, BATCH + 1),
+        (BATCH, BATCH + 1),
+        (BATCH + 1, BATCH + 1),
     ]
     assert model.embedded == BATCH + 1
-    assert list(reembed(tenant_a.id, model)) == [ReembedProgress(BATCH + 1, BATCH + 1)]
+    assert list(reembed(tenant_a.id, model)) == [(BATCH + 1, BATCH + 1)]
 
 
 def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> None:
@@ -106,7 +106,7 @@ def test_words_and_names_are_written_again(tenant_a: Tenant, tenant_b: Tenant) -
             changed = Posting.objects.filter(lexeme_hash=lexeme_hash("wohnung"))
             assert changed.update(lexeme_hash=lexeme_hash("wohnungen")) == 1
             assert PersonName.objects.update(folded="joerg") == 1
-        assert list(reindex_words(tenant_a.id)) == [ReembedProgress(0, 2), ReembedProgress(2, 2)]
+        assert list(reindex_words(tenant_a.id)) == [(0, 2), (2, 2)]
     assert (hashes(tenant_a), hashes(tenant_b)) == written
     with tenant_scope(tenant_a.id):
         assert PersonName.objects.get().folded == "jorg"

@@ -15,7 +15,7 @@ from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from memory.context.recall_traces import traces, with_queries
 from memory.exceptions import InvalidArgument
-from memory.facts import exclusions
+from memory.facts import rows
 from memory.models import Message, RecallEvent, RecallExclusion
 from memory.recall.service import unknown_languages
 from tenants.audit.models import Action
@@ -171,7 +171,7 @@ class ExclusionViewSet(mixins.ListModelMixin, views.ApiViewSet):
 
     queryset = RecallExclusion.objects.all()
     serializer_class = ExclusionSerializer
-    subject = subjects = exclusions.SUBJECT
+    subject = subjects = rows.SUBJECT
     lookup_url_kwarg = "exclusion_id"
     allows_bound_keys = True
 
@@ -210,7 +210,7 @@ class ExclusionViewSet(mixins.ListModelMixin, views.ApiViewSet):
         of_caller = RecallExclusion.objects.filter(message=message, memory_id=None, echo_of=None)
         existing = of_caller.filter(**words).first()
         try:
-            exclusion = existing or exclusions.exclude_from_recall(
+            exclusion = existing or rows.exclude_from_recall(
                 message, author=author, request_id=current_request_id(), **fields
             )
         except InvalidArgument as error:
@@ -230,7 +230,7 @@ class ExclusionViewSet(mixins.ListModelMixin, views.ApiViewSet):
         message = self.message()
         exclusion = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
         author = self.caller.author
-        if exclusion is None or not exclusions.include_again(
+        if exclusion is None or not rows.include_again(
             message, author=author, exclusion_id=exclusion_id, request_id=current_request_id()
         ):
             raise Http404

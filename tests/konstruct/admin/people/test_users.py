@@ -10,7 +10,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.person_export import NOT_EXPORTED, exported_models, part_name
 from konstruct.privacy import jobs
 from memory.conversations.short_term import append_message
-from memory.facts.exclusions import exclude_from_recall
+from memory.facts.rows import exclude_from_recall
 from memory.models import AuthorKind, Message
 from memory.models.facts import Author
 from tenants.audit.models import AccessEvent, ErasureRequest, about_people
