@@ -17,7 +17,7 @@ from konstruct.channels.delivery import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import models, replies
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.messages import konstruct_message

@@ -49,7 +49,7 @@ def record_session(
         began_at: time of the first message; each of the others is a second later.
         role: user or assistant, by the name of the speaker.
     """
-    from konstruct.orchestrator.extraction import queue
+    from konstruct.orchestrator.extraction import runs
     from konstruct.orchestrator.messages import Thread
     from memory.conversations import transcript
     from tenants import transaction
@@ -70,7 +70,7 @@ def record_session(
                 created_at=began_at + timedelta(seconds=position),
             )
             ids.append(message.id)
-        queue.enqueue(tenant_id, [Thread(agent_id, user_id, session.name)])
+        runs.enqueue(tenant_id, [Thread(agent_id, user_id, session.name)])
     return ids
 
 
@@ -80,21 +80,21 @@ def extract_all(order: Callable[[Any], Any] | None = None) -> int:
     Args:
         order: key by which cursors are sorted; by default the order of their conversations.
     """
-    from konstruct.orchestrator.extraction import queue, runs
+    from konstruct.orchestrator.extraction import runs
     from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun
 
     before = ExtractionRun.objects.count()
     # Ends: each run postpones or finishes a job, and failed jobs are left out.
     failed: set[UUID] = set()
     while True:
-        waiting = set(queue.EXTRACTIONS.jobs().values_list("key", flat=True)) - failed
+        waiting = set(runs.EXTRACTIONS.jobs().values_list("key", flat=True)) - failed
         cursors = ExtractionCursor.objects.filter(pk__in=waiting)
         if not waiting:
             return ExtractionRun.objects.count() - before
         for cursor in sorted(cursors, key=order or (lambda cursor: cursor.thread_id)):
             runs.extract(cursor.pk)
             failed |= set(
-                queue.EXTRACTIONS.jobs([cursor.pk])
+                runs.EXTRACTIONS.jobs([cursor.pk])
                 .exclude(last_error="")
                 .values_list("key", flat=True)
             )

@@ -90,7 +90,7 @@ def _in_order(cursor: Any) -> tuple[str, int]:
 
 def enqueue(tenant_id: UUID, scopes: list[Scope], *, again: bool = False) -> None:
     """Enqueue the extraction of all sessions. With `again`, from their first messages."""
-    from konstruct.orchestrator.extraction import queue
+    from konstruct.orchestrator.extraction import runs
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import ExtractionCursor
     from tenants import transaction
@@ -103,7 +103,7 @@ def enqueue(tenant_id: UUID, scopes: list[Scope], *, again: bool = False) -> Non
         for turn in scope.dialogue.turns
     }
     with transaction.atomic():
-        queue.enqueue(tenant_id, threads)
+        runs.enqueue(tenant_id, threads)
 
 
 def extraction(scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
@@ -232,9 +232,8 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
 
     The stored answers are checked again, without a request to the model and without a change.
     """
-    from konstruct.orchestrator.extraction.candidates import parse
     from konstruct.orchestrator.extraction.checks import ReviewPolicy, check_candidates
-    from konstruct.orchestrator.extraction.fact_requests import Batch
+    from konstruct.orchestrator.extraction.fact_requests import Batch, parse
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import Agent, ExtractionRun
     from memory.models import Message

@@ -75,7 +75,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     """Store messages of a new user, then time the steps of further ones."""
     from konstruct.orchestrator import agents
     from konstruct.orchestrator.messages import konstruct_message
-    from konstruct.orchestrator.pipeline import accept, respond, write
+    from konstruct.orchestrator.pipeline import accept, respond
     from konstruct.orchestrator.replies import REPLIES
     from memory import indexing
     from memory.embedding import embedder
@@ -117,13 +117,13 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             reply = watch.time(
                 "record reply",
                 partial(
-                    write.record_reply,
+                    respond.record_reply,
                     message,
-                    write.Draft(agent_of_it, "Noted.", prompt),
+                    respond.Draft(agent_of_it, "Noted.", prompt),
                 ),
             )
-            watch.time("append", partial(write.append_to_window, message, reply))
-            watch.time("finish", partial(write.finish, seen, reply, lease))
+            watch.time("append", partial(respond.append_to_window, message, reply))
+            watch.time("finish", partial(respond.finish, seen, reply, lease))
             if number % 20 == 0:
                 indexing.drain(tenant_id)  # the worker that embeds, outside of the reply
         watch.print()

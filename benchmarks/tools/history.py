@@ -36,7 +36,7 @@ def record_turns(
     user_id: str = USER,
 ) -> None:
     """Record turns of the user and the agent, who alternate."""
-    from konstruct.orchestrator.extraction import queue
+    from konstruct.orchestrator.extraction import runs
     from konstruct.orchestrator.messages import Thread
     from memory import indexing
     from memory.conversations.short_term import delete_window
@@ -57,7 +57,7 @@ def record_turns(
                 in_reply_to=message.id if message and position % 2 else None,
                 created_at=began + timedelta(seconds=position * SECONDS_BETWEEN_TURNS),
             )
-        queue.enqueue(tenant_id, [Thread(agent_id, user_id, thread_id)])
+        runs.enqueue(tenant_id, [Thread(agent_id, user_id, thread_id)])
     delete_window(tenant_id, agent_id, user_id)
     while indexing.drain(tenant_id).more:
         pass

@@ -23,7 +23,7 @@ from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import NothingToRetry
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED, REPLIES
 from tenants import transaction

@@ -22,7 +22,7 @@ from slack_sdk.models.blocks import Block, ButtonElement, PlainTextObject, Secti
 
 from konstruct.channels.delivery import ChannelRefused, ChannelUnavailable, PostMark
 from konstruct.channels.slack.adapter import SlackAdapter, escape, metadata_of, token_of_workspace
-from konstruct.channels.slack.escalation_answers import ANSWER
+from konstruct.channels.slack.inbound import ANSWER
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.handoff.escalations import held_replies, last_user_message

@@ -22,8 +22,7 @@ from django.conf import settings
 from django.db.models import Max
 from django.utils import timezone
 
-from konstruct.llm.completions import Completion, CompletionRequest, OnText
-from konstruct.llm.exceptions import LLMError
+from konstruct.llm.completions import Completion, CompletionRequest, LLMError, OnText
 from konstruct.orchestrator import runner, tool_calls, usage
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.builder import AgentForReply
@@ -40,7 +39,7 @@ from konstruct.orchestrator.models import (
     QuestionAnswer,
     SavedQuestion,
 )
-from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.respond import build_prompt, gather_context
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from memory.context.prompt import Prompt
@@ -201,7 +200,7 @@ def _ask(
         outcome = call.question or call.result
         run.steps.append(f"The language model asks for {description}. It is not run: {outcome}")
     if completion.text and agent.id != message.agent_id:
-        return f"{write.INTRODUCTION.format(name=agent.name)}\n\n{completion.text}"
+        return f"{respond.INTRODUCTION.format(name=agent.name)}\n\n{completion.text}"
     return completion.text
 
 

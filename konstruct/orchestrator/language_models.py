@@ -20,8 +20,7 @@ from django.db import IntegrityError
 from django.db.models import Q
 
 from konstruct.llm.client import HttpLanguageModel, language_model
-from konstruct.llm.completions import host_of
-from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout
+from konstruct.llm.completions import LLMError, LLMRefused, LLMTimeout, host_of
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
 from konstruct.orchestrator.usage import model_tokens_today, tokens_today

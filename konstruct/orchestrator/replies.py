@@ -30,7 +30,7 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import HeldFor, PendingReply

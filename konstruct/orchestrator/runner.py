@@ -20,8 +20,15 @@ from django.conf import settings
 
 from konstruct.llm import completions
 from konstruct.llm.client import language_model
-from konstruct.llm.completions import Completion, CompletionRequest, OnText
-from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
+from konstruct.llm.completions import (
+    Completion,
+    CompletionRequest,
+    LLMError,
+    LLMReplyInvalid,
+    LLMReplyTooLong,
+    LLMTimeout,
+    OnText,
+)
 from konstruct.orchestrator import builder, language_models, usage
 from konstruct.orchestrator.builder import AgentForReply, limited_options
 from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall, ModelKind

@@ -2,7 +2,7 @@
 
 It can be killed at any point and run again. A worker that answers a message of either user waits
 for one batch at most. If the message is moved while the worker writes its reply, it is answered
-again (pipeline.write.record_draft). Tables declare how their rows move: `tenants.personal_data`.
+again (pipeline.respond.record_draft). Tables declare how their rows move: `tenants.personal_data`.
 """
 
 import logging

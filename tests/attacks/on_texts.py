@@ -35,7 +35,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.serializers import DeleteSerializer
     from konstruct.llm import completions, responder
-    from konstruct.orchestrator.extraction import candidates, checks
+    from konstruct.orchestrator.extraction import checks, fact_requests
     from konstruct.orchestrator.handoff import escalations
     from konstruct.orchestrator.history_import.lines import _moment
     from konstruct.strict_json import read_json
@@ -120,7 +120,7 @@ def readings() -> dict[str, Reading]:
         "mem0's filters, in an address": lambda text: DeleteSerializer(
             data={"filters": text}
         ).is_valid(),
-        "facts of a language model": candidates.parse,
+        "facts of a language model": fact_requests.parse,
         "facts of a language model, as instructions": checks.is_instruction,
         "facts of a language model, by language": lambda text: checks.is_other_language(text, text),
         "facts of a language model, by topic": lambda text: checks.sensitive_topic("", text),

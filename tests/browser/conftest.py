@@ -19,7 +19,7 @@ from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.management.commands import demo
 from konstruct.management.commands.demo import USER
 from konstruct.orchestrator import replies

@@ -28,7 +28,7 @@ from konstruct.api.models import ApiKey
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember
 from konstruct.channels.slack.installations import SCOPES, connect
 from konstruct.channels.webhooks import create_webhook
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities import channel_identities, erasure_requests

@@ -158,7 +158,7 @@ def test_a_retry_is_in_the_trace_of_the_attempt_that_failed(
     assert len(tries) == 3
     for span in (failed, *tries):
         assert span.attributes["error.type"] == "llm_unavailable"
-        assert span.attributes["exception.type"] == "konstruct.llm.exceptions.LLMUnavailable"
+        assert span.attributes["exception.type"] == "konstruct.llm.completions.LLMUnavailable"
 
 
 def test_exported_traces_contain_no_message_text(

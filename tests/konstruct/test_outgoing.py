@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.llm.client import HttpLanguageModel
-from konstruct.llm.completions import CompletionRequest
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import CompletionRequest, LLMRefused
 from konstruct.outgoing import AddressRefused, AddressUnreachable, check_url, post
 from tests.servers.llm import Answer, LLMServer
 

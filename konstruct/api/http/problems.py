@@ -25,7 +25,7 @@ from structlog.contextvars import get_contextvars
 from konstruct.api.auth.keys import KeyInvalid, KeyTooWide
 from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.pagination import InvalidCursor
-from konstruct.llm.exceptions import LLMError, LLMUnavailable
+from konstruct.llm.completions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
 from memory import exceptions as memory

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from konstruct.api.http import bodies
 from konstruct.api.http.views import UrlField
-from konstruct.orchestrator import program_tools
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
@@ -72,7 +72,7 @@ class ToolField(serializers.JSONField):
 @extend_schema_field(
     {
         "oneOf": [
-            {"type": "string", "enum": list(program_tools.CHOICES)},
+            {"type": "string", "enum": list(tool_calls.CHOICES)},
             {
                 "type": "object",
                 "required": ["type"],
@@ -119,7 +119,7 @@ class SendSerializer(bodies.StrictSerializer):
     tools = bodies.BoundedListField(
         child=ToolField(),
         required=False,
-        max_length=program_tools.MAX_TOOLS,
+        max_length=tool_calls.MAX_TOOLS,
         help_text="Tools of your program, which the language model may call. Then the message has "
         "the status `with_program` until you send the results.",
     )
@@ -135,7 +135,7 @@ class SendSerializer(bodies.StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Check the tools, and add them to the options."""
         try:
-            tools = program_tools.checked_options(attrs)
+            tools = tool_calls.checked_options(attrs)
         except ProgramToolsInvalid as error:
             path = error.parameter.replace("[", ".").replace("]", "")
             raise serializers.ValidationError({path: str(error)}) from error
@@ -226,7 +226,7 @@ class DecisionUrlField(UrlField):
 
     def get_attribute(self, instance: Any) -> Any:
         """Return the address; None for a call that waits for a program."""
-        return None if program_tools.awaits_program(instance) else super().get_attribute(instance)
+        return None if tool_calls.awaits_program(instance) else super().get_attribute(instance)
 
 
 class WaitingCallSerializer(serializers.Serializer):

@@ -26,7 +26,7 @@ from konstruct.channels.rest.serializers import (
     WaitForSerializer,
     WaitSerializer,
 )
-from konstruct.orchestrator import builder, models, program_tools, replies
+from konstruct.orchestrator import builder, models, replies, tool_calls
 from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
@@ -116,7 +116,7 @@ class MessageViewSet(history_import.ImportViewSet):
             if refusal:
                 raise exceptions.ValidationError({"instructions": refusal})
         options = fields["options"]
-        if program_tools.requires_call(options) and not has_language_model(agent):
+        if tool_calls.requires_call(options) and not has_language_model(agent):
             refusal = "No language model is configured here, so that no tool is called."
             raise exceptions.ValidationError({"tool_choice": refusal})
         incoming = Incoming(
@@ -172,7 +172,7 @@ class MessageViewSet(history_import.ImportViewSet):
             if responses.wants_events(request):  # before the task is enqueued
                 transaction.on_commit(partial(replies.watch, tenant_id, message_id))
             by = f"{self.caller.name}, by the API"
-            is_new = program_tools.answer_calls(message, self.fields["results"], by=by)
+            is_new = tool_calls.answer_calls(message, self.fields["results"], by=by)
             self.log(message, action=None if is_new else Action.VIEW)
             self.write_log_entry()
             message = _message(message_id, self.caller)

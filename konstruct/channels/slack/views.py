@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from konstruct.channels.slack import escalation_answers
+from konstruct.channels.slack import inbound
 from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.installations import InstallationInvalid, admin_url
@@ -66,7 +66,7 @@ def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
     payload = _document(form.get("payload") or "")
     if payload is None:
         return _plain("The body is not a form with a payload in JSON.", 400)
-    answer = escalation_answers.receive_answer(payload)
+    answer = inbound.receive_answer(payload)
     if answer is None:
         receive_interaction(payload)
     return JsonResponse(answer) if answer else HttpResponse(status=200)

@@ -1,7 +1,7 @@
 """The tools: description, arguments, result and required scope of each."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -10,22 +10,220 @@ from zoneinfo import ZoneInfo
 from django.db.models import Model
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.schemas.openapi import AutoSchema
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import bodies, operations, pagination
+from konstruct.api.http.pagination import CURSOR_TEXT
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_facts
-from konstruct.interfaces.mcp import schemas
+from konstruct.api.resources.memory.facts import (
+    FACT_ORDER,
+    MAX_QUERY_CHARACTERS,
+    lock_fact,
+    visible_facts,
+)
 from konstruct.orchestrator import agents, runner, usage
 from memory import conf, models, recall
 from memory.context.manager import search_memory
 from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, filter_facts
-from memory.recall.policy import RecallPolicy
+from memory.models.attributes import metadata_values
+from memory.recall.policy import PRESETS, RecallPolicy
 from tenants import transaction
 from tenants.audit import changes, people
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+
+# --- Arguments and results ------------------------------------------------------------------------
+
+MAX_RESULTS = 50
+KINDS = ("fact", "message")
+
+
+class OwnerSerializer(bodies.StrictSerializer):
+    """The owner of a memory. A key that is bound to an agent or a user need not name it."""
+
+    user_id = bodies.ChannelIdField(
+        required=False, help_text="Id of the user that the memory is about."
+    )
+    agent = bodies.ChannelIdField(
+        required=False, help_text="Name or id of the agent of the memory."
+    )
+
+
+class RememberSerializer(OwnerSerializer):
+    """A fact to be stored."""
+
+    content = bodies.TextField(
+        help_text="One fact as a full sentence that is clear without this conversation: "
+        "“Maria is allergic to walnuts.”"
+    )
+    metadata = bodies.CheckedObjectField(
+        check=metadata_values, required=False, help_text="Your own labels, such as a topic."
+    )
+
+
+class SearchSerializer(OwnerSerializer):
+    """A search."""
+
+    query = bodies.TextField(
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The question, in any words: “What must Maria not eat?”",
+    )
+    limit = bodies.StrictIntegerField(
+        default=10,
+        min_value=1,
+        max_value=MAX_RESULTS,
+        help_text="At most this many facts, and as many messages.",
+    )
+    preset = serializers.ChoiceField(
+        choices=list(PRESETS),
+        required=False,
+        help_text="How strictly messages are selected: precise returns fewer, thorough more. "
+        "Default: the agent's setting.",
+    )
+
+
+class ListSerializer(OwnerSerializer):
+    """A page of facts."""
+
+    limit = bodies.StrictIntegerField(
+        default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
+    )
+    cursor = bodies.StrictCharField(
+        required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the previous page."
+    )
+
+
+class IdSerializer(bodies.StrictSerializer):
+    """One memory."""
+
+    id = serializers.UUIDField(help_text="An id from remember, search or list.")
+
+
+class CorrectSerializer(IdSerializer):
+    """The new text of a fact."""
+
+    content = bodies.TextField(help_text="The whole fact as it is now, as a full sentence.")
+
+
+class MemorySerializer(serializers.Serializer):
+    """A fact, or a message of a conversation."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(
+        choices=KINDS, help_text="A stored fact, or a message of a conversation."
+    )
+    content = serializers.CharField()
+    when = serializers.DateTimeField(help_text="Start of the fact's validity; time of the message.")
+    who = serializers.CharField(
+        allow_null=True, help_text="User of the fact; author of the message."
+    )
+
+
+class FoundSerializer(MemorySerializer):
+    """A search result."""
+
+    score = serializers.FloatField(
+        help_text="0 to 1: a fact's cosine similarity, a message's probability of being relevant. "
+        "Compare within one kind only."
+    )
+
+
+class ResultsSerializer(serializers.Serializer):
+    """Search results."""
+
+    results = FoundSerializer(
+        many=True,
+        help_text="Facts, then messages, the best of each first; or by the agent's reranker, if it "
+        "has one.",
+    )
+    reranker_problem = serializers.CharField(help_text="Why the reranker gave no order, or empty.")
+
+
+class PageSerializer(serializers.Serializer):
+    """A page of facts."""
+
+    results = MemorySerializer(many=True, help_text="Newest first.")
+    next_cursor = serializers.CharField(allow_null=True, help_text="null: this is the last page.")
+
+
+class SimilarSerializer(serializers.Serializer):
+    """A near-duplicate of a fact."""
+
+    id = serializers.UUIDField()
+    content = serializers.CharField()
+
+
+class RememberedSerializer(MemorySerializer):
+    """A stored fact."""
+
+    created = serializers.BooleanField(help_text="false: the same text was already stored.")
+    similar = SimilarSerializer(
+        many=True, help_text="Similar facts: correct or forget outdated ones."
+    )
+
+
+class VersionSerializer(serializers.Serializer):
+    """An earlier version of a fact."""
+
+    content = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True)
+
+
+class OneSerializer(MemorySerializer):
+    """A memory with its earlier versions."""
+
+    earlier = VersionSerializer(many=True, help_text="Earlier versions of a fact, newest first.")
+
+
+class ForgottenSerializer(serializers.Serializer):
+    """A deleted fact."""
+
+    id = serializers.UUIDField()
+    forgotten = serializers.BooleanField()
+
+
+class ToolSchema(AutoSchema):
+    """REST framework's schemas of serializers, as JSON Schemas."""
+
+    def map_serializer(self, serializer: Any) -> dict[str, Any]:
+        """Return the schema of an object."""
+        schema: dict[str, Any] = super().map_serializer(serializer)
+        for described in schema["properties"].values():
+            described.pop("pattern", None)  # of Python, which JavaScript cannot read
+            if described.pop("nullable", False):
+                described["type"] = [described["type"], "null"]
+        if isinstance(serializer, bodies.StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
+
+    def map_field(self, field: Any) -> dict[str, Any]:
+        """Return the schema of a field."""
+        if isinstance(field, serializers.DictField):  # a class of its own
+            return {"type": "object"}
+        schema: dict[str, Any] = super().map_field(field)
+        return schema
+
+
+def object_schema(
+    serializer: Any, *, without: Collection[str] = (), required: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the schema of a tool's arguments, or of its result.
+
+    Args:
+        serializer: the arguments or the result.
+        without: fields to leave out.
+        required: fields that are required in addition to the serializer's.
+    """
+    schema = ToolSchema().map_serializer(serializer)
+    properties = {n: one for n, one in schema["properties"].items() if n not in without}
+    needed = {*schema.get("required", ()), *required}
+    return schema | {"properties": properties, "required": [n for n in properties if n in needed]}
+
+
+# --- Tools ----------------------------------------------------------------------------------------
 
 FACTS = LongTermMemory()
 _DIGITS: Final = re.compile(r"\s*[0-9]{1,9}\s*", re.ASCII)
@@ -100,10 +298,10 @@ class Tool:
             "name": self.name,
             "title": self.title,
             "description": self.description,
-            "inputSchema": schemas.object_schema(
+            "inputSchema": object_schema(
                 self.arguments_serializer(), without=without, required=["user_id"]
             ),
-            "outputSchema": schemas.object_schema(self.result_serializer()),
+            "outputSchema": object_schema(self.result_serializer()),
             "annotations": {
                 "readOnlyHint": self.action in operations.READ_ACTIONS,
                 "destructiveHint": self.action is Action.DELETE,
@@ -130,8 +328,8 @@ def tool(**described: Any) -> Callable[[Function], Function]:
 
 @tool(
     title="Remember",
-    arguments_serializer=schemas.RememberSerializer,
-    result_serializer=schemas.RememberedSerializer,
+    arguments_serializer=RememberSerializer,
+    result_serializer=RememberedSerializer,
     action=Action.CREATE,
 )
 def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
@@ -164,8 +362,8 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 @tool(
     title="Search",
-    arguments_serializer=schemas.SearchSerializer,
-    result_serializer=schemas.ResultsSerializer,
+    arguments_serializer=SearchSerializer,
+    result_serializer=ResultsSerializer,
     action=Action.SEARCH,
     subject="facts and memories",
     own_transaction=True,
@@ -228,8 +426,8 @@ def _empty_result_text(policy: RecallPolicy | None) -> str:
 
 @tool(
     title="Fetch",
-    arguments_serializer=schemas.IdSerializer,
-    result_serializer=schemas.OneSerializer,
+    arguments_serializer=IdSerializer,
+    result_serializer=OneSerializer,
     action=Action.VIEW,
     subject="memory",
 )
@@ -261,8 +459,8 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 @tool(
     title="List facts",
-    arguments_serializer=schemas.ListSerializer,
-    result_serializer=schemas.PageSerializer,
+    arguments_serializer=ListSerializer,
+    result_serializer=PageSerializer,
     action=Action.LIST,
     subject="facts",
 )
@@ -293,8 +491,8 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 @tool(
     title="Correct a fact",
-    arguments_serializer=schemas.CorrectSerializer,
-    result_serializer=schemas.MemorySerializer,
+    arguments_serializer=CorrectSerializer,
+    result_serializer=MemorySerializer,
     action=Action.EDIT,
 )
 def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
@@ -312,8 +510,8 @@ def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 @tool(
     title="Forget a fact",
-    arguments_serializer=schemas.IdSerializer,
-    result_serializer=schemas.ForgottenSerializer,
+    arguments_serializer=IdSerializer,
+    result_serializer=ForgottenSerializer,
     action=Action.DELETE,
 )
 def _forget(caller: Caller, fields: dict[str, Any]) -> Outcome:

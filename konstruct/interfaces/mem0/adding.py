@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
-from konstruct.llm.exceptions import LLMError
+from konstruct.llm.completions import LLMError
 from konstruct.orchestrator import exceptions, language_models, models, usage
 from konstruct.orchestrator.extraction import checks, runs
 from memory.conversations.transcript import ImportedTurn, import_turns

@@ -18,7 +18,7 @@ from konstruct.api.http.problems import problem_of
 from konstruct.channels.rest.serializers import SamplingSerializer
 from konstruct.interfaces.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
-from konstruct.orchestrator import program_tools
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from memory.arguments import is_blank, is_unicode
@@ -120,7 +120,7 @@ def read_request(body: Any) -> ChatRequest:
         ),
         history=tuple(_history(before)),
         messages_with_other_parts=sum(
-            any(program_tools.type_of(part) != "text" for part in turn["content"])
+            any(tool_calls.type_of(part) != "text" for part in turn["content"])
             for turn in before
             if isinstance(turn.get("content"), list)
         ),
@@ -160,7 +160,7 @@ def option_needing_model(options: Mapping[str, Any]) -> str | None:
     """Return the name of an option that needs a language model, or None."""
     if "response_format" in options:
         return "response_format"
-    return "tool_choice" if program_tools.requires_call(options) else None
+    return "tool_choice" if tool_calls.requires_call(options) else None
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
@@ -254,7 +254,7 @@ def _require_text(content: Any, parameter: str) -> str:
     if not isinstance(content, list) or not content:
         raise InvalidParameter(parameter, "Content is text, or a list of parts of the type text.")
     for part in content:
-        if program_tools.type_of(part) != "text" or not isinstance(part.get("text"), str):
+        if tool_calls.type_of(part) != "text" or not isinstance(part.get("text"), str):
             detail = "Only parts of the type text can be read here: no images, audio or files."
             raise InvalidParameter(parameter, detail, code="unsupported_content")
     return _text(content)
@@ -292,15 +292,15 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     """
     options = _sampling(body)
     response_format = body.get("response_format")
-    if response_format is not None and program_tools.type_of(response_format) not in _FORMATS:
+    if response_format is not None and tool_calls.type_of(response_format) not in _FORMATS:
         detail = f"This is an object whose type is one of {', '.join(_FORMATS)}."
         raise InvalidParameter("response_format", detail)
-    if response_format is not None and program_tools.type_of(response_format) != "text":
+    if response_format is not None and tool_calls.type_of(response_format) != "text":
         options["response_format"] = response_format
     if wants_usage(body):  # the language model reports it at the end of its own stream
         options["stream_options"] = {"include_usage": True}
     try:
-        tools = program_tools.checked_options(body)
+        tools = tool_calls.checked_options(body)
     except ProgramToolsInvalid as error:
         raise InvalidParameter(error.parameter, str(error), code=error.openai_code) from error
     return {**make_storable_value(options), **tools}

@@ -25,7 +25,7 @@ from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.program_tools import awaits_program, record_results
+from konstruct.orchestrator.tool_calls import awaits_program, record_results
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action

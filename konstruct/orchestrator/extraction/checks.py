@@ -14,9 +14,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
-from konstruct.orchestrator.extraction.candidates import Candidate, RefusedCandidate
+from konstruct.orchestrator.extraction.fact_requests import (
+    Candidate,
+    KnownFact,
+    RefusedCandidate,
+    Source,
+)
 from konstruct.orchestrator.models.agents import FactReview
 from memory.models import FactKind, Role
 from memory.text.changes import says_no_longer
@@ -45,36 +49,6 @@ NOT_IN_QUOTE: Final = "not in the quote"
 ALL: Final = "all facts are reviewed"
 # "Anna: " before a quote.
 _LABEL: Final = re.compile(r"^\W*[\w ]{1,40}:\s")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A message that candidates may quote."""
-
-    id: Any
-    role: str
-    speaker: str
-    """The author's name; "user" or "assistant" without a name."""
-    content: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class KnownFact:
-    """An active fact of the same agent and user."""
-
-    label: str
-    id: UUID | None
-    subject: str
-    slot: str
-    is_multi_valued: bool
-    value: str
-    fact: str
-    valid_from: datetime
-
-    def is_same_slot(self, candidate: Candidate) -> bool:
-        """Return whether the fact has the subject and the slot of the candidate."""
-        return self.slot == candidate.slot and _is_same_text(self.subject, candidate.subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +156,7 @@ def _refusal(candidate: Candidate, span: Span, facts: Mapping[str, KnownFact]) -
     if candidate.valid_from and candidate.valid_from.year > last_year:
         return "date out of range"
     superseded = facts.get(candidate.supersedes or "")
-    if candidate.supersedes and (superseded is None or not superseded.is_same_slot(candidate)):
+    if candidate.supersedes and (superseded is None or not _is_same_slot(superseded, candidate)):
         return "supersedes another slot" if superseded else "supersedes an unknown fact"
     return ""
 
@@ -192,7 +166,7 @@ def _accept(
 ) -> AcceptedCandidate | str:
     """Return the candidate with its reasons for a review, or why it is refused after all."""
     source, quote = span.source, candidate.quote
-    same_slot = [fact for fact in facts.values() if fact.is_same_slot(candidate)]
+    same_slot = [fact for fact in facts.values() if _is_same_slot(fact, candidate)]
     is_multi_valued = same_slot[0].is_multi_valued if same_slot else candidate.is_multi_valued
     candidate = candidate.model_copy(update={"is_multi_valued": is_multi_valued})
     is_of_user = source.role == Role.USER
@@ -283,6 +257,10 @@ def _as_known(accepted: AcceptedCandidate) -> KnownFact:
         **candidate.model_dump(include={"subject", "slot", "is_multi_valued", "value", "fact"}),
         valid_from=accepted.valid_from or accepted.span.source.created_at,
     )
+
+
+def _is_same_slot(fact: KnownFact, candidate: Candidate) -> bool:
+    return fact.slot == candidate.slot and _is_same_text(fact.subject, candidate.subject)
 
 
 def _is_same_text(one: str, other: str) -> bool:

@@ -6,16 +6,17 @@ marks its run as failed. No transaction and no connection is open during the req
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
 
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator import exceptions
-from konstruct.orchestrator.extraction import checks, fact_requests, queue
+from konstruct.orchestrator.extraction import checks, fact_requests
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import (
     Agent,
@@ -29,8 +30,9 @@ from memory.facts import Author, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction
 from tenants.audit.people import hold_people, time_zone_of
-from tenants.context import required_tenant_id
-from tenants.jobs import Lease, key_of
+from tenants.context import execute, required_tenant_id
+from tenants.jobs import JobKind, Lease, key_of
+from tenants.traces import traceparent
 
 # Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
@@ -39,6 +41,87 @@ KILLED: Final = "The process ended before the run was done."
 NOT_THERE: Final = "A message of the run was erased, or moved to another user."
 # Fields of a candidate that its fact has by the same names.
 _OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value"}
+
+
+# --- The queue ------------------------------------------------------------------------------------
+
+# A conversation with new messages has a job until they are processed. The job's key is the id of
+# the conversation's `ExtractionCursor`. It is enqueued in the transaction that writes messages, or
+# after it, with a lock on the row: a worker that finds no further messages and removes the job has
+# seen every message that was written before.
+EXTRACTIONS: Final = JobKind(
+    name="extraction",
+    do="konstruct.orchestrator.extraction.runs.extract",
+    queue="extractions",
+    max_attempts=5,  # pauses double from a minute: a quarter of an hour
+    first_backoff=60.0,
+    max_backoff=6 * 3600.0,
+    is_final=lambda error: isinstance(error, LLMRefused),
+)
+
+# A failed job gets new attempts with a new message, at most once a day. The row of every other job
+# is locked, too.
+_ENQUEUE: Final = """
+WITH wanted AS (
+    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, lane, newest,
+           make_interval(secs => agent.extraction_idle_seconds) AS idle
+    FROM unnest(
+        %(agents)s::uuid[], %(users)s::text[], %(threads)s::text[], %(lanes)s::uuid[],
+        %(newest)s::timestamptz[]
+    ) AS thread (agent_id, user_id, thread_id, lane, newest)
+    JOIN orchestrator_agent AS agent ON agent.id = thread.agent_id AND agent.extracts_facts
+), created AS (
+    INSERT INTO orchestrator_extractioncursor (agent_id, user_id, thread_id)
+    SELECT agent_id, user_id, thread_id FROM wanted ORDER BY agent_id, user_id, thread_id
+    ON CONFLICT DO NOTHING
+    RETURNING id, agent_id, user_id, thread_id
+), cursors AS (
+    SELECT id, agent_id, user_id, thread_id FROM created UNION ALL
+    SELECT known.id, known.agent_id, known.user_id, known.thread_id
+    FROM orchestrator_extractioncursor AS known JOIN wanted USING (user_id, agent_id, thread_id)
+)
+INSERT INTO tenants_job AS job (tenant_id, kind, key, lane, due_at, sweep_at, traceparent)
+SELECT %(tenant_id)s, 'extraction', cursors.id, lane, at, at, %(traceparent)s::text
+FROM cursors JOIN wanted USING (user_id, agent_id, thread_id)
+CROSS JOIN LATERAL (
+    SELECT greatest(least(newest, statement_timestamp()) + idle, statement_timestamp())
+) AS due (at)
+ORDER BY cursors.id
+ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
+    traceparent = EXCLUDED.traceparent, attempts = 0, failed_at = NULL,
+    due_at = EXCLUDED.due_at, sweep_at = EXCLUDED.sweep_at
+WHERE job.failed_at < now() - interval '1 day'
+"""
+
+
+def enqueue(
+    tenant_id: UUID, threads: Collection[Thread], newest: Mapping[Thread, datetime] | None = None
+) -> None:
+    """Enqueue the extraction from conversations whose agents extract facts, unless it is queued.
+
+    One statement. Call it in the transaction that writes the messages, or in a later one.
+
+    Args:
+        tenant_id: the current tenant.
+        threads: the conversations, each of the agent and the user of its messages.
+        newest: times of their newest messages; by default now. A job is due when its conversation
+            is idle.
+    """
+    if not threads:
+        return
+    execute(
+        _ENQUEUE,
+        {
+            "tenant_id": tenant_id,
+            "agents": [thread.agent_id for thread in threads],
+            "users": [thread.user_id for thread in threads],
+            "threads": [thread.thread_id for thread in threads],
+            # The jobs of one person are done one at a time.
+            "lanes": [Thread(thread.agent_id, thread.user_id, "").lane for thread in threads],
+            "newest": [(newest or {}).get(thread) for thread in threads],
+            "traceparent": traceparent(),
+        },
+    )
 
 
 # --- The worker -----------------------------------------------------------------------------------
@@ -56,10 +139,10 @@ def extract(job: UUID | Lease) -> None:
     """
     cursor = ExtractionCursor.objects.filter(pk=key_of(job)).first()
     if cursor is None:
-        queue.EXTRACTIONS.finish(key_of(job))  # it was erased, or merged with another user's cursor
+        EXTRACTIONS.finish(key_of(job))  # it was erased, or merged with another user's cursor
         return
     attempt = _Attempt(cursor)
-    queue.EXTRACTIONS.run(job, attempt.extract, on_failure=attempt.record_failure)
+    EXTRACTIONS.run(job, attempt.extract, on_failure=attempt.record_failure)
 
 
 @dataclass
@@ -83,14 +166,14 @@ class _Attempt:
     def record_failure(self, error: Exception) -> bool:
         if self.run is not None:
             end(self.run, RunState.FAILED, error=str(error))
-        is_permanent = queue.EXTRACTIONS.record_failure(self.cursor.pk, error)
+        is_permanent = EXTRACTIONS.record_failure(self.cursor.pk, error)
         if (
             is_permanent
             and self.batch is not None
             and isinstance(error, exceptions.ExtractionFailed)
         ):
             _advance(self.cursor, self.batch)
-            queue.EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
+            EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
         return is_permanent
 
 
@@ -102,7 +185,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
             lease.finish()
             return None
         if not agent.extracts_facts:
-            queue.EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
+            EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
             return None
         thread = Thread.of(cursor)
         # Runs of workers that were killed.
@@ -123,7 +206,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
         idle = timedelta(seconds=agent.extraction_idle_seconds)
         pause = max(message.created_at for message in new) + idle - timezone.now()
         if pause > timedelta(0) and len(new) < size:
-            queue.EXTRACTIONS.postpone(cursor.pk, min(pause, idle))
+            EXTRACTIONS.postpone(cursor.pk, min(pause, idle))
             return None
         new = fact_requests.truncate_batch(new)
         earlier = messages.filter(number__lt=new[0].number).order_by("-number")
@@ -133,7 +216,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
             fact_requests.require_model(batch)
         except (exceptions.ExtractionFailed, exceptions.ExtractionLimitReached) as error:
             tomorrow = midnight() + timedelta(days=1)
-            queue.EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
+            EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
             return None
         return batch
 
@@ -181,7 +264,7 @@ def _apply(
             _advance(cursor, batch)
         rows = Message.objects.filter(**batch.thread.as_filter)
         if is_again or rows.filter(number__gt=batch.messages[-1].number).exists():
-            queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
+            EXTRACTIONS.postpone(cursor.pk, timedelta(0))
         else:
             lease.finish()
 

@@ -18,7 +18,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject, Now
 
 from konstruct.orchestrator import exceptions, replies
-from konstruct.orchestrator.extraction import queue as extraction_queue
+from konstruct.orchestrator.extraction import runs as extraction_queue
 from konstruct.orchestrator.messages import (
     KonstructMessage,
     Thread,

@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_datetime
 
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.agents import find_agents
-from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
+from konstruct.orchestrator.extraction.runs import enqueue as enqueue_extraction
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from memory import arguments

@@ -7,8 +7,8 @@
 5. `respond.take_step`: escalates, hands over, decides a tool call, or asks the language model:
    `ask_language_model` recalls (`gather_context`), builds the prompt (`build_prompt`) and sends it
    (`ask_with_tools`). After a change of the thread it is called again, with a new snapshot.
-6. `write.write_reply`: writes the reply (`record_reply`, `append_to_window`, `finish`);
-   `write.record_failure` a failed attempt.
+6. `respond.write_reply`: writes the reply (`record_reply`, `append_to_window`, `finish`);
+   `respond.record_failure` a failed attempt.
 """
 
 from konstruct.orchestrator.pipeline.respond import handle

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent

@@ -11,11 +11,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 from konstruct.api.auth.keys import derive_key
 from konstruct.api.models import ApiKey
 from konstruct.channels.webhooks import create_webhook
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.dry_runs import save_question
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.language_models import create_language_model

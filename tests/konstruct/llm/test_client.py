@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.llm import client, exceptions
+from konstruct.llm import client, completions
 from konstruct.llm.completions import FILTERED_REPLY, Completion, CompletionRequest
 from konstruct.llm.responder import BuiltInResponder
 from tenants.context import tenant_scope
@@ -84,7 +84,7 @@ def test_a_long_retry_after_is_left_to_the_outbox(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     llm_server.answers = [Answer("busy", 429, {"Retry-After": "120"})]
-    with pytest.raises(exceptions.LLMUnavailable, match="not available now") as caught:
+    with pytest.raises(completions.LLMUnavailable, match="not available now") as caught:
         ask(llm_server, pauses)
     assert "answered 429: 'busy'" in caught.value.detail
     assert caught.value.retry_after == 120.0
@@ -95,7 +95,7 @@ def test_permanent_error_is_reported_with_the_text_of_the_server(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     llm_server.answers = [Answer("out of memory", 500)] * client.MAX_ATTEMPTS
-    with pytest.raises(exceptions.LLMUnavailable) as caught:
+    with pytest.raises(completions.LLMUnavailable) as caught:
         ask(llm_server, pauses)
     assert str(caught.value) == "The language model is not available now (HTTP 500)."
     assert caught.value.detail == f"{llm_server.url}/complete answered 500: 'out of memory'."
@@ -106,7 +106,7 @@ def test_permanent_error_is_reported_with_the_text_of_the_server(
 def test_refusal_is_not_retried(llm_server: LLMServer, pauses: list[float], status: int) -> None:
     llm_server.answers = [Answer("no such model", status)]
     with pytest.raises(
-        exceptions.LLMRefused, match=rf"refused the request \(HTTP {status}\)"
+        completions.LLMRefused, match=rf"refused the request \(HTTP {status}\)"
     ) as caught:
         ask(llm_server, pauses, key="secret")
     assert f"answered {status}: 'no such model'" in caught.value.detail
@@ -116,7 +116,7 @@ def test_refusal_is_not_retried(llm_server: LLMServer, pauses: list[float], stat
 
 def test_an_error_never_shows_the_key(llm_server: LLMServer, pauses: list[float]) -> None:
     llm_server.answers = [Answer("no", 401)]
-    with pytest.raises(exceptions.LLMRefused) as caught:
+    with pytest.raises(completions.LLMRefused) as caught:
         ask(llm_server, pauses, key="very-secret")
     assert "very-secret" not in str(caught.value) + caught.value.detail
     assert "very-secret" not in repr(
@@ -137,7 +137,7 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
     else:
         llm_server.default = answer
     model = client.HttpLanguageModel(url, sleep=pauses.append)
-    with pytest.raises(exceptions.LLMError) as caught:
+    with pytest.raises(completions.LLMError) as caught:
         model.complete(REQUEST)
     text = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
     assert "ss-word" not in text
@@ -150,7 +150,7 @@ def test_response_without_json_is_reported(
     llm_server: LLMServer, pauses: list[float], body: str
 ) -> None:
     llm_server.answers = [Answer(body)] * client.MAX_ATTEMPTS
-    with pytest.raises(exceptions.LLMReplyInvalid, match="it is not JSON"):
+    with pytest.raises(completions.LLMReplyInvalid, match="it is not JSON"):
         ask(llm_server, pauses)
     assert llm_server.answers == []
 
@@ -214,7 +214,7 @@ def test_an_error_never_repeats_the_words_of_the_prompt(
     llm_server.default = answer
     model = client.HttpLanguageModel(llm_server.url, api="openai", sleep=pauses.append)
     request = CompletionRequest([{"role": "user", "content": SECRET}], model="", tier="fast")
-    with caplog.at_level("DEBUG"), pytest.raises(exceptions.LLMError) as caught:
+    with caplog.at_level("DEBUG"), pytest.raises(completions.LLMError) as caught:
         model.complete(request, lambda piece: None)
     caplog.handler.flush()
     lines = "".join(r.getMessage() for r in caplog.records if r.levelname != "DEBUG")
@@ -254,7 +254,7 @@ def test_too_long_answer_is_an_error_and_the_longest_is_accepted(
 ) -> None:
     longest = "😀" * 65_536
     llm_server.answers = [Answer({"content": f"{longest}😀"}), Answer({"content": longest})]
-    with pytest.raises(exceptions.LLMReplyInvalid, match="too long") as caught:
+    with pytest.raises(completions.LLMReplyInvalid, match="too long") as caught:
         ask(llm_server, pauses)
     assert "65,537 characters" in caught.value.detail
     assert ask(llm_server, pauses) == longest
@@ -265,7 +265,7 @@ def test_an_answer_that_is_nested_too_deeply_is_reported(
     llm_server: LLMServer, pauses: list[float], depth: int
 ) -> None:
     llm_server.default = Answer("[" * depth + "]" * depth)
-    with pytest.raises(exceptions.LLMReplyInvalid):
+    with pytest.raises(completions.LLMReplyInvalid):
         ask(llm_server, pauses)
 
 
@@ -279,7 +279,7 @@ def test_a_pause_beyond_the_time_for_attempts_is_left_to_the_outbox(
 ) -> None:
     monkeypatch.setattr(client, "MAX_RETRY_SECONDS", retry_seconds)
     llm_server.default = Answer("busy", 503)
-    with pytest.raises(exceptions.LLMUnavailable, match="HTTP 503"):
+    with pytest.raises(completions.LLMUnavailable, match="HTTP 503"):
         ask(llm_server, pauses, timeout=timeout)
     assert (pauses, len(llm_server.requests)) == ([], 1)
 
@@ -287,7 +287,7 @@ def test_a_pause_beyond_the_time_for_attempts_is_left_to_the_outbox(
 def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
     with LLMServer() as closed:
         pass
-    with pytest.raises(exceptions.LLMUnavailable, match="cannot be reached") as caught:
+    with pytest.raises(completions.LLMUnavailable, match="cannot be reached") as caught:
         ask(closed, pauses)
     assert "Is LLM_POOL_URL right" in caught.value.detail
     assert len(pauses) == client.MAX_ATTEMPTS - 1
@@ -296,7 +296,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
 @pytest.mark.parametrize("url", ["not a url", "ftp://llm"])
 def test_invalid_url_is_reported(url: str) -> None:
     model = client.HttpLanguageModel(url, sleep=lambda seconds: None)
-    with pytest.raises((exceptions.LLMRefused, exceptions.LLMUnavailable)) as caught:
+    with pytest.raises((completions.LLMRefused, completions.LLMUnavailable)) as caught:
         model.complete(REQUEST)
     assert "LLM_POOL_URL" in caught.value.detail
 
@@ -341,7 +341,7 @@ def test_call_without_a_free_slot_before_the_deadline_is_not_sent(
     shares = FairShares(1)
     assert shares.enter(UUID(int=1))
     with pytest.raises(
-        exceptions.LLMTimeout, match=r"did not answer within 0\.05 seconds"
+        completions.LLMTimeout, match=r"did not answer within 0\.05 seconds"
     ) as caught:
         ask(llm_server, pauses, shares=shares, timeout=0.05)
     assert "LLM_MAX_CONCURRENT" in caught.value.detail

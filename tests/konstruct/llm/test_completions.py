@@ -10,12 +10,13 @@ from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     Endpoint,
+    LLMRefused,
+    LLMReplyInvalid,
     RequestedCall,
     endpoints,
     read_completion,
     retry_after_seconds,
 )
-from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
 
 POOL = Endpoint("http://llm/complete", "pool")
 OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")

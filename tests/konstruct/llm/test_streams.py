@@ -6,9 +6,15 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies as st
 
-from konstruct.llm import client, transport
-from konstruct.llm.completions import Completion, CompletionRequest, StreamedAnswer, read_completion
-from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
+from konstruct.llm import client
+from konstruct.llm.completions import (
+    Completion,
+    CompletionRequest,
+    LLMReplyInvalid,
+    LLMUnavailable,
+    StreamedAnswer,
+    read_completion,
+)
 from tests.servers.llm import Answer, LLMServer, streamed
 
 TOOL = {"type": "function", "function": {"name": "remember_fact"}}
@@ -110,7 +116,7 @@ def endless() -> Iterator[bytes]:
 def test_an_answer_has_an_end(
     llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(transport, "BYTES_PER_STREAMED_CHARACTER", 4)
+    monkeypatch.setattr(client, "BYTES_PER_STREAMED_CHARACTER", 4)
     with pytest.raises(LLMReplyInvalid, match="too long"):
         read(llm_server, content)
     assert len(llm_server.requests) == 1

@@ -14,9 +14,8 @@ import openai
 import pytest
 
 from konstruct import outgoing
-from konstruct.llm import client, transport
-from konstruct.llm.completions import CompletionRequest
-from konstruct.llm.exceptions import LLMReplyInvalid, LLMTimeout, LLMUnavailable
+from konstruct.llm import client
+from konstruct.llm.completions import CompletionRequest, LLMReplyInvalid, LLMTimeout, LLMUnavailable
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.tls import tls_in_front
 
@@ -150,7 +149,7 @@ def test_a_name_that_is_not_resolved_in_time_is_a_timeout(
 def test_a_hundred_megabytes_are_not_read(
     llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, status: int, content_type: str
 ) -> None:
-    monkeypatch.setattr(transport, "BYTES_PER_STREAMED_CHARACTER", 4)
+    monkeypatch.setattr(client, "BYTES_PER_STREAMED_CHARACTER", 4)
     headers = {"Content-Type": content_type}
     llm_server.answers = [Answer("x" * 100_000_000, status, headers)]
     with pytest.raises(LLMReplyInvalid, match="too long"):

@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.utils import timezone
 from django_redis import get_redis_connection
 
-from konstruct.llm.exceptions import LLMError, LLMRefused, LLMTimeout, LLMUnavailable
+from konstruct.llm.completions import LLMError, LLMRefused, LLMTimeout, LLMUnavailable
 from konstruct.orchestrator import language_models, runner
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import AgentForReply

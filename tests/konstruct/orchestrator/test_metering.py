@@ -9,7 +9,7 @@ import pytest
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from konstruct.llm.exceptions import LLMUnavailable
+from konstruct.llm.completions import LLMUnavailable
 from konstruct.orchestrator import language_models, runner, usage
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.llm.completions import Completion, RequestedCall
-from konstruct.llm.exceptions import LLMReplyInvalid
+from konstruct.llm.completions import Completion, LLMReplyInvalid, RequestedCall
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.runner import complete, run_agent
 from tests.servers.llm import Answer, LLMServer, streamed

@@ -13,9 +13,9 @@ from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
-from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot
-from konstruct.orchestrator.pipeline.write import Draft
+from konstruct.orchestrator.pipeline.respond import Draft
 from konstruct.privacy import jobs, merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
 from konstruct.privacy.merge import carry_out
@@ -165,7 +165,7 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
     draft = Draft(agent, "Noted.")
     assert move(populated)
     # A worker that started with the old id leaves the message to a new attempt.
-    write.write_reply(answered, draft, lease)
+    respond.write_reply(answered, draft, lease)
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=populated.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"

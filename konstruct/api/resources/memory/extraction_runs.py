@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import bodies, filters, schema, views
 from konstruct.orchestrator import exceptions, models
-from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.extraction import runs
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -248,6 +248,6 @@ class ExtractionViewSet(mixins.ListModelMixin, views.ApiViewSet):
         failed is a 409 `wrong-state`.
         """
         cursor = self.get_object()
-        if not queue.EXTRACTIONS.retry(cursor.pk):
+        if not runs.EXTRACTIONS.retry(cursor.pk):
             raise exceptions.NothingToRetry(f"The extraction {cursor.pk} has not failed.")
         return Response(self.document(self.get_queryset().get(pk=cursor.pk)))

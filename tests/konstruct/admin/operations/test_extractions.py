@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator.extraction import queue
+from konstruct.llm.completions import LLMRefused
+from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, PendingReply
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -36,11 +36,11 @@ def cursors(program_a: Program, send_message: SendMessage) -> dict[str, UUID]:
             if thread == "processed":
                 last = Message.objects.filter(thread_id=thread).latest("number")
                 ExtractionCursor.objects.filter(pk=cursor.pk).update(last_number=last.number)
-                queue.EXTRACTIONS.finish(cursor.pk)
+                runs.EXTRACTIONS.finish(cursor.pk)
             else:
-                queue.EXTRACTIONS.enqueue(cursor.pk)
+                runs.EXTRACTIONS.enqueue(cursor.pk)
             if thread == "failed":
-                queue.EXTRACTIONS.record_failure(cursor.pk, LLMRefused("No such model: gpt-0."))
+                runs.EXTRACTIONS.record_failure(cursor.pk, LLMRefused("No such model: gpt-0."))
     return keys
 
 

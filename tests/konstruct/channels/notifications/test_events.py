@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.replies import REPLIES

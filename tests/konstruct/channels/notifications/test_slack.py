@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.slack.escalation_answers import ANSWER, SENT
+from konstruct.channels.slack.inbound import ANSWER, SENT
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message

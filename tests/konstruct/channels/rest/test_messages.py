@@ -8,8 +8,13 @@ import pytest
 
 from konstruct.channels.rest.responses import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
-from konstruct.llm.completions import Completion, RequestedCall
-from konstruct.llm.exceptions import LLMError, LLMRefused, LLMUnavailable
+from konstruct.llm.completions import (
+    Completion,
+    LLMError,
+    LLMRefused,
+    LLMUnavailable,
+    RequestedCall,
+)
 from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.messages import Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall

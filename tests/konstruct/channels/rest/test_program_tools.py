@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connections
 
-from konstruct.orchestrator import pipeline, program_tools, replies, tool_calls
+from konstruct.orchestrator import pipeline, replies, tool_calls
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import AnswerOptions, ToolCall
@@ -196,7 +196,7 @@ def test_results_beside_the_users_consent_end_the_choice_of_tools(
 
     def give_and_run(calls: Any) -> Any:
         call, row = ToolCall.objects.get(name="weather"), Message.objects.get(pk=message["id"])
-        program_tools.answer_calls(row, {call.pk: "22"}, by="tests")
+        tool_calls.answer_calls(row, {call.pk: "22"}, by="tests")
         return run_approved(calls)
 
     if is_late:

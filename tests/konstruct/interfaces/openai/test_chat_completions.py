@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.llm.exceptions import LLMRefused, LLMTimeout
+from konstruct.llm.completions import LLMRefused, LLMTimeout
 from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.interfaces.openai import requests
-from konstruct.orchestrator.program_tools import MAX_TOOLS
+from konstruct.orchestrator.tool_calls import MAX_TOOLS
 from konstruct.urls import interfaces
 from tests.described import described, errors_in
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of

@@ -11,7 +11,7 @@ import pytest
 from konstruct.api.auth.keys import issue_key
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.interfaces.openai import views
-from konstruct.orchestrator import pipeline, program_tools
+from konstruct.orchestrator import pipeline, tool_calls
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
@@ -199,7 +199,7 @@ def test_next_question_closes_the_reply_to_tool_results(client: Client) -> None:
         (given_up,) = PendingReply.objects.all()
         assert (given_up.error_code, given_up.last_error) == (
             "closed",
-            program_tools.CONTINUED_WITHOUT_ANSWER,
+            tool_calls.CONTINUED_WITHOUT_ANSWER,
         )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from konstruct.orchestrator.extraction import fact_requests, queue
+from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor
 from memory.conversations.transcript import record_message
@@ -52,7 +52,7 @@ def add_message(program: Program) -> Callable[..., Message]:
         message, _ = record_message(
             tenant_id=program.tenant.id, content=content, **{**defaults, **values}
         )
-        queue.enqueue(program.tenant.id, [Thread.of(message)])
+        runs.enqueue(program.tenant.id, [Thread.of(message)])
         return message
 
     return add_message

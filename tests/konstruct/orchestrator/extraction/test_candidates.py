@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.orchestrator.extraction import candidates, checks
-from konstruct.orchestrator.extraction.candidates import AnswerInvalid, parse
+from konstruct.orchestrator.extraction import checks, fact_requests
 from konstruct.orchestrator.extraction.checks import (
     AcceptedCandidate,
     KnownFact,
@@ -19,6 +18,7 @@ from konstruct.orchestrator.extraction.checks import (
     is_other_language,
     sensitive_topic,
 )
+from konstruct.orchestrator.extraction.fact_requests import AnswerInvalid, parse
 from tests.konstruct.orchestrator.extraction.conftest import fact
 
 DOUBTFUL = ReviewPolicy()
@@ -177,7 +177,7 @@ def test_a_fact_with_other_words_than_its_quote_is_reviewed() -> None:
 def test_the_complete_facts_of_a_cut_answer_are_kept() -> None:
     text = json.dumps({"facts": [fact("Oslo", "I live in Oslo"), fact("Rome", "Rome")]})
     for cut, values in ((text[:-40], ["Oslo"]), (text[:30], []), ("", [])):
-        found, _ = parse(candidates.complete_facts(cut))
+        found, _ = parse(fact_requests.complete_facts(cut))
         assert [candidate.value for candidate in found] == values
 
 

@@ -11,7 +11,7 @@ from konstruct.consistency import verify
 from konstruct.llm import client
 from konstruct.orchestrator import usage as counts
 from konstruct.orchestrator.exceptions import ExtractionFailed
-from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
@@ -60,7 +60,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
 
 
 def job() -> Job:
-    return queue.EXTRACTIONS.jobs().get()
+    return runs.EXTRACTIONS.jobs().get()
 
 
 def usage(program: Program) -> counts.ModelUsage:
@@ -102,7 +102,7 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
     runs.extract(cursor_id())
     assert MemoryEntry.objects.get().value == "Oslo"
     assert ExtractionCursor.objects.get().last_number == message.number
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     assert (usage(program).calls, usage(program).failed) == (2, 1)
     # The prompt of a request that was ended is counted too.
     estimated = usage(program).prompt_tokens - 70
@@ -118,7 +118,7 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(vars(queue.EXTRACTIONS), "max_attempts", 3)
+    monkeypatch.setitem(vars(runs.EXTRACTIONS), "max_attempts", 3)
     with_server, settings.LLM_POOL_URL = settings.LLM_POOL_URL, "http://127.0.0.1:9/"
     add_message(STATEMENT)
     pauses = []
@@ -138,10 +138,10 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
 
     settings.LLM_POOL_URL = with_server
     llm_server.default = RIGHT
-    assert queue.EXTRACTIONS.retry(cursor_id())
+    assert runs.EXTRACTIONS.retry(cursor_id())
     runs.extract(cursor_id())
     assert MemoryEntry.objects.get().value == "Oslo"
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
 
 
 # --- Answers --------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_a_hostile_answer_changes_no_fact(
         assert (run.state, run.error) == (RunState.APPLIED, "")
         assert run.result["refused"] == {reason: 1}
         assert ExtractionCursor.objects.get().last_number == message.number
-        assert not queue.EXTRACTIONS.jobs().exists()
+        assert not runs.EXTRACTIONS.jobs().exists()
     assert not MemoryEntry.objects.exists()
     assert not FactEvidence.objects.exists()
     # The tokens of an invalid answer were used.
@@ -280,5 +280,5 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
     assert not ExtractionRun.objects.exists()
     assert usage(program).calls == 1
     runs.extract(cursor_id())
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     assert_no_leases()

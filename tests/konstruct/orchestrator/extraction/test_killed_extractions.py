@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konstruct.consistency import verify
-from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from memory.models import FactEvent, FactEvidence, MemoryEntry
 from tests.konstruct.conftest import Program
@@ -38,7 +38,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     key = cursor_id()
 
     def work() -> None:
-        queue.EXTRACTIONS.cancel_attempts()  # the previous worker is dead
+        runs.EXTRACTIONS.cancel_attempts()  # the previous worker is dead
         runs.extract(key)
 
     kills, half_way = 0, set[Any]()
@@ -57,7 +57,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     assert half_way <= {(0, 0), (2, 2)}
     assert (MemoryEntry.objects.count(), FactEvidence.objects.count()) == (2, 2)
     assert FactEvent.objects.count() == 4
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     states = [*ExtractionRun.objects.values_list("state", flat=True)]
     assert states.count(RunState.APPLIED) == 1
     assert set(states) <= {RunState.APPLIED, RunState.FAILED}

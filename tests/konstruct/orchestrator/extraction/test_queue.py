@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction import fact_requests, runs
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def waiting() -> set[tuple[str, str]]:
     """User and thread of the conversations that have a job."""
     connection.cursor().execute("SELECT 1")  # sends what is queued
-    keys = queue.EXTRACTIONS.jobs().values_list("key")
+    keys = runs.EXTRACTIONS.jobs().values_list("key")
     cursors = ExtractionCursor.objects.filter(pk__in=keys)
     return {*cursors.values_list("user_id", "thread_id")}
 
@@ -35,7 +35,7 @@ def test_a_reply_enqueues_its_conversation_once(program: Program) -> None:
         message, _ = accept(incoming, tenant_id=program.tenant.id)
         pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
     assert waiting() == {("maria", "t1")}
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.begun_at) == (0, None)
     assert job.due_at > timezone.now() + timedelta(seconds=500)
 
@@ -44,7 +44,7 @@ def test_the_job_waits_for_a_language_model(add_message: AddMessage, settings: A
     settings.LLM_POOL_URL = ""
     add_message("I live in Oslo.")
     runs.extract(cursor_id())
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert (job.last_error, job.failed_at) == (fact_requests.NO_MODEL, None)
     assert not ExtractionRun.objects.exists()
 
@@ -66,7 +66,7 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
     import_history(lines, tenant_id=program.tenant.id)
     assert waiting() == {("maria", "t1")}
     # The conversation is idle already.
-    assert queue.EXTRACTIONS.jobs().get().due_at <= timezone.now()
+    assert runs.EXTRACTIONS.jobs().get().due_at <= timezone.now()
     while waiting():
         runs.extract(cursor_id())
     assert len(llm_server.requests) == 3
@@ -103,9 +103,9 @@ def test_a_failed_job_gets_new_attempts_with_a_message_after_a_day(
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))
     runs.extract(cursor_id())
     add_message("I like tea.")
-    assert queue.EXTRACTIONS.jobs().get().failed_at is not None
-    queue.EXTRACTIONS.jobs().update(failed_at=Now() - timedelta(days=2))
+    assert runs.EXTRACTIONS.jobs().get().failed_at is not None
+    runs.EXTRACTIONS.jobs().update(failed_at=Now() - timedelta(days=2))
     add_message("And coffee.")
     waiting()
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert (job.failed_at, job.attempts) == (None, 0)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongState
-from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.messages import Thread
 from memory import facts
 from memory.conversations.transcript import record_message
@@ -52,7 +52,7 @@ def test_a_fact_is_extracted_with_its_evidence(
     call = models.ModelCall.objects.get()
     assert (call.outcome, call.prompt_tokens) == (models.CallOutcome.DONE, 70)
     assert models.ExtractionCursor.objects.get().last_number == message.number
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     (request,) = llm_server.requests
     assert request.body["response_format"]["type"] == "json_schema"
     assert '"text": "Hi, I moved to Porto last year."' in request.question
@@ -157,7 +157,7 @@ def test_the_messages_of_a_cut_answer_are_processed_again_in_smaller_batches(
     assert [("cut" in row.result, len(row.message_ids)) for row in rows] == [
         (True, 4), (False, 2), (False, 4),
     ]  # fmt: skip
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     first, second, _ = (request.body for request in llm_server.requests)
     assert first["max_completion_tokens"] == 1_600
     schemas = [
@@ -176,7 +176,7 @@ def test_same_input_again_changes_nothing(add_message: AddMessage, answer: SetAn
         runs.extract(cursor_id())
         before = [*MemoryEntry.objects.values(), *FactEvidence.objects.values()]
         models.ExtractionCursor.objects.update(last_number=0)
-        queue.EXTRACTIONS.enqueue(cursor_id())
+        runs.EXTRACTIONS.enqueue(cursor_id())
     assert [*MemoryEntry.objects.values(), *FactEvidence.objects.values()] == before
     assert len(before) == 2
     newest = models.ExtractionRun.objects.order_by("created_at").last()
@@ -221,7 +221,7 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
     run = models.ExtractionRun.objects.get()
     assert (run.state, run.output) == (models.RunState.FAILED, text)
     assert "no list of facts" in run.error
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.error_code, job.failed_at) == (1, "extraction_failed", None)
     assert job.due_at > timezone.now() + timedelta(seconds=50)
     assert not MemoryEntry.objects.exists()
@@ -231,14 +231,14 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
     add_message: AddMessage, answer: SetAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(vars(queue.EXTRACTIONS), "max_attempts", 2)
+    monkeypatch.setitem(vars(runs.EXTRACTIONS), "max_attempts", 2)
     message = add_message("I live in Oslo.")
     for _ in range(2):
         answer("I cannot help with that.")
         runs.extract(cursor_id())
     assert models.ExtractionCursor.objects.get().last_number == message.number
     runs.extract(cursor_id())
-    assert not queue.EXTRACTIONS.jobs().exists()
+    assert not runs.EXTRACTIONS.jobs().exists()
     assert models.ExtractionRun.objects.filter(state=models.RunState.FAILED).count() == 2
 
 
@@ -248,7 +248,7 @@ def test_job_keeps_the_reason_if_the_model_refuses_the_request(
     add_message("I live in Oslo.")
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))
     runs.extract(cursor_id())
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert job.error_code == "llm_refused"
     assert job.failed_at is not None
     assert models.ModelCall.objects.get().outcome == models.CallOutcome.FAILED
@@ -260,7 +260,7 @@ def test_a_conversation_that_is_not_quiet_waits(
 ) -> None:
     add_message("I live in Oslo.", created_at=timezone.now())
     runs.extract(cursor_id())
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.last_error, job.begun_at) == (0, "", None)
     assert job.due_at > timezone.now() + timedelta(seconds=500)
     assert not models.ExtractionRun.objects.exists()
@@ -279,7 +279,7 @@ def test_an_agent_that_is_switched_off_continues_later(
     program.agent.extracts_facts = False
     program.agent.save()
     runs.extract(cursor_id())
-    assert queue.EXTRACTIONS.jobs().get().last_error == runs.SWITCHED_OFF
+    assert runs.EXTRACTIONS.jobs().get().last_error == runs.SWITCHED_OFF
     add_message("I like it.", thread_id="another")
     assert models.ExtractionCursor.objects.count() == 1
     program.agent.extracts_facts = True
@@ -301,7 +301,7 @@ def test_tokens_of_a_day_are_limited(
     assert models.ExtractionRun.objects.get().cost == Decimal("0.013")
     add_message("I like it.")
     runs.extract(cursor_id())
-    job = queue.EXTRACTIONS.jobs().get()
+    job = runs.EXTRACTIONS.jobs().get()
     assert "4,500 of 5,000 tokens" in job.last_error
     assert (job.attempts, job.begun_at) == (0, None)
     midnight = (timezone.now() + timedelta(days=1)).astimezone(UTC).replace(hour=0, minute=0)
@@ -379,12 +379,12 @@ def test_equal_ids_of_two_tenants_are_separate(
             tenant_id=tenant_b.id, channel="rest", role="user", content="I live in Rome.",
             created_at=timezone.now() - timedelta(days=1), **values,
         )  # fmt: skip
-        queue.enqueue(tenant_b.id, [Thread.of(other_message)])
+        runs.enqueue(tenant_b.id, [Thread.of(other_message)])
         connection.cursor().execute("SELECT 1")
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     with tenant_scope(tenant_b.id):
-        assert queue.EXTRACTIONS.jobs().count() == 1
+        assert runs.EXTRACTIONS.jobs().count() == 1
         assert not MemoryEntry.objects.exists()
         assert models.ExtractionCursor.objects.get().last_number == 0

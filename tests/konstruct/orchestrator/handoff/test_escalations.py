@@ -12,7 +12,7 @@ from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.pipeline import respond, write
+from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.replies import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
@@ -51,7 +51,7 @@ def test_flushed_cache_and_restarted_worker_change_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(write, "record_reply", killed)
+        patch.setattr(respond, "record_reply", killed)
         with pytest.raises(KeyboardInterrupt):
             send_message("talk to a human")
     get_redis_connection("default").flushdb()

@@ -9,7 +9,7 @@ from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Outcome, Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
-from konstruct.orchestrator.pipeline import respond, write
+from konstruct.orchestrator.pipeline import respond
 from memory.context.chat import date_prefix
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
@@ -145,7 +145,7 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(write, step, killed)
+        patch.setattr(respond, step, killed)
         with pytest.raises(KeyboardInterrupt):
             send_message("My invoice!")
     get_redis_connection("default").flushdb()

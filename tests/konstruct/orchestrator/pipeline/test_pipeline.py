@@ -15,9 +15,9 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.pipeline import respond, write
+from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import read_snapshot, retry_reply
-from konstruct.orchestrator.pipeline.write import Draft
+from konstruct.orchestrator.pipeline.respond import Draft
 from konstruct.orchestrator.replies import REPLIES
 from memory import indexing as embedding_outbox
 from memory.conversations.short_term import get_recent_messages
@@ -85,7 +85,7 @@ def test_stored_reply_is_finished_without_a_second_model_call(
     send: SendMessage, llm_server: LLMServer, program: Program
 ) -> None:
     message = send()
-    write.record_reply(konstruct_message(message), Draft(program.agent, "Noted."))
+    respond.record_reply(konstruct_message(message), Draft(program.agent, "Noted."))
     handle(message)
     assert llm_server.requests == []
     assert replies() == [("Hello", "Noted.")]
@@ -101,15 +101,15 @@ def test_first_reply_of_two_workers_is_stored(
     for content, is_late in (("First.", True), ("Second.", False)):
         lease = REPLIES.lease(message.id)
         assert lease is not None
-        reply = read_snapshot(message.id).reply or write.record_reply(
+        reply = read_snapshot(message.id).reply or respond.record_reply(
             message, Draft(program.agent, content)
         )
         assert reply.content == "First."
-        write.append_to_window(message, reply)
+        respond.append_to_window(message, reply)
         if is_late:
             expire_leases()
         else:
-            write.finish(read_snapshot(message.id), reply, lease)
+            respond.finish(read_snapshot(message.id), reply, lease)
     assert replies() == [("Hello", "First.")]
     assert window(send("next")) == [("user", "Hello"), ("assistant", "First.")]
 

@@ -133,8 +133,8 @@ ORCHESTRATOR = "konstruct.orchestrator."
 STEPS = [
     ("pipeline.respond", "gather_context", "before"),
     ("runner", "run_agent", "after"),
-    ("pipeline.write", "append_to_window", "after"),
-    ("pipeline.write", "finish", "before"),
+    ("pipeline.respond", "append_to_window", "after"),
+    ("pipeline.respond", "finish", "before"),
 ]
 
 
@@ -194,7 +194,7 @@ def test_message_that_kills_its_workers_fails(
 
 @pytest.mark.parametrize(
     ("module", "name", "when"),
-    [("runner", "run_agent", "before"), ("pipeline.write", "record_reply", "after")],
+    [("runner", "run_agent", "before"), ("pipeline.respond", "record_reply", "after")],
 )
 def test_one_killed_worker_only_delays_the_message(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str

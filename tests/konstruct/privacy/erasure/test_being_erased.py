@@ -18,7 +18,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline import respond
 from konstruct.privacy.erasure import storage
 from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts import LongTermMemory
@@ -153,14 +153,14 @@ def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
 def test_turns_that_are_appended_after_the_erasure_stay_in_no_window(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = write.append_to_window
+    append = respond.append_to_window
 
     def append_late(*given: Any) -> None:
         with database.as_owner(), tenant_scope(program_a.tenant.id):
             carry_out(request_erasure("maria", by=EVA))
         append(*given)
 
-    monkeypatch.setattr(write, "append_to_window", append_late)
+    monkeypatch.setattr(respond, "append_to_window", append_late)
     message = program_a.send("My code is heliotrope.").json()
     pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(message["id"]))
     key = memory_short_key(program_a.tenant.id, program_a.agent.id, "maria")

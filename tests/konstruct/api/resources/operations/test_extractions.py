@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.llm.completions import LLMRefused
+from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, ModelCall
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
