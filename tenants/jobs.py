@@ -213,8 +213,8 @@ def end_abandoned() -> None:
 
 _ENQUEUE = """
 INSERT INTO tenants_job AS job (tenant_id, kind, key, lane, due_at, sweep_at, traceparent)
-SELECT %(tenant_id)s, %(kind)s, key, %(lane)s, statement_timestamp() + %(delay)s,
-       statement_timestamp() + %(delay)s, %(traceparent)s::text
+SELECT %(tenant_id)s, %(kind)s, key, %(lane)s, statement_timestamp(), statement_timestamp(),
+       %(traceparent)s::text
 FROM unnest(%(keys)s::uuid[]) AS key
 ON CONFLICT (tenant_id, kind, key)
 """
@@ -356,23 +356,16 @@ class JobKind:
             self.wake_on_commit()
         return is_new
 
-    def enqueue_many(
-        self,
-        keys: Collection[UUID],
-        *,
-        delay: timedelta = timedelta(0),
-        lane: UUID | None = None,
-    ) -> int:
+    def enqueue_many(self, keys: Collection[UUID], *, lane: UUID | None = None) -> int:
         """Enqueue jobs that are not queued yet, without waking a worker; return their number.
 
         Args:
             keys: of the jobs.
-            delay: time until workers may claim them.
             lane: of the jobs, as in `enqueue`.
         """
         if not keys:
             return 0
-        return context.execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane))
+        return context.execute(_UNLESS_QUEUED, self._values(keys, lane=lane))
 
     def enqueue_again(self, key: UUID) -> None:
         """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""
@@ -654,14 +647,11 @@ class JobKind:
         seconds = self.first_backoff * 2.0 ** min(attempt - 1, MAX_EXPONENT)
         return timedelta(seconds=min(max(seconds, retry_after), self.max_backoff))
 
-    def _values(
-        self, keys: Collection[UUID], *, delay: timedelta = timedelta(0), lane: UUID | None = None
-    ) -> dict[str, Any]:
+    def _values(self, keys: Collection[UUID], *, lane: UUID | None = None) -> dict[str, Any]:
         return {
             "tenant_id": context.required_tenant_id(),
             "kind": self.name,
             "keys": list(keys),
-            "delay": delay,
             "lane": lane,
             "traceparent": traces.traceparent(),
         }

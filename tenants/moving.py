@@ -26,7 +26,6 @@ from psycopg.errors import LockNotAvailable
 from tenants import exceptions
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope
-from tenants.locking import poll, schema_lock
 from tenants.models import Tenant
 from tenants.naming import APP_ROLE
 from tenants.outages import ServerDown
@@ -35,9 +34,11 @@ from tenants.postgres_tools import (
     copy_schema,
     insert_rows,
     literal,
+    poll,
     quoted,
     read_rows,
     run,
+    schema_lock,
     session_on,
     set_tenant,
 )

@@ -40,9 +40,9 @@ from tenants.audit.tombstones import write_tombstones
 from tenants.context import public_scope, required_tenant_id, server_scope, tenant_scope
 from tenants.exceptions import InvalidTenant, KonstructError, SchemaOutdated, WorkspaceTaken
 from tenants.jobs import NOT_BEGUN
-from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
+from tenants.postgres_tools import refuse_pooled_owner, schema_lock
 from tenants.schemas.migrating import known_migrations, migrate_schema, schema_exists
 from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register, wake_jobs
 from tenants.servers import cache_server, require_server

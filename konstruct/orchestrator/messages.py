@@ -23,8 +23,8 @@ from tenants import transaction
 from tenants.audit.models import MessageErasure
 from tenants.context import execute, fetch_value, public_scope, tenant_scope
 from tenants.jobs import Lease
-from tenants.locking import poll
 from tenants.models import Tenant
+from tenants.postgres_tools import poll
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection, execute, fetch_column, required_tenant_id
-from tenants.locking import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
+from tenants.postgres_tools import MERGE, owner_lock
 
 logger = logging.getLogger(__name__)
 

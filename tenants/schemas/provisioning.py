@@ -16,14 +16,12 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
-from tenants import journal
+from tenants import journal, postgres_tools
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
-from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.naming import schema_name_of
 from tenants.outages import ServerDown
-from tenants.postgres_tools import end_killed_restores, run, session_on, set_tenant
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import fits, migrate_schema, schema_exists
 from tenants.servers import MAIN, require_server, servers
@@ -75,7 +73,7 @@ def create_tenant(
         PooledOwner: the owner connects through a connection pooler.
         ProvisioningFailed: the schema could not be created or migrated.
     """
-    refuse_pooled_owner()
+    postgres_tools.refuse_pooled_owner()
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:
@@ -183,7 +181,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
         InvalidTenant: it was moved to another server, or deleted, meanwhile.
         JournalUnavailable: the journal of erasures cannot be written.
     """
-    with server_scope(tenant.server), schema_lock(tenant.schema_name):
+    with server_scope(tenant.server), postgres_tools.schema_lock(tenant.schema_name):
         tenants = Tenant.objects.filter(id=tenant.id)
         if (request := tenants.values("deletion_asked_at", "delete_at").first()) is None:
             raise InvalidTenant(f"tenant {tenant.slug!r} was deleted in the meantime")
@@ -242,7 +240,7 @@ def drop_left_overs(tenant_id: UUID) -> int:
             if not schema_exists(schema):
                 continue
             # A move holds this lock on both of its servers.
-            with schema_lock(schema, wait_seconds=0):
+            with postgres_tools.schema_lock(schema, wait_seconds=0):
                 is_here = Q(server=server) | Q(moving_to=server)
                 with public_scope():
                     if Tenant.objects.filter(is_here, id=tenant_id).exists():
@@ -255,12 +253,14 @@ def drop_left_overs(tenant_id: UUID) -> int:
 def drop_left_over(tenant_id: UUID, server: str) -> None:
     """Drop the tenant's schema, and its jobs, on a server. The caller holds the schema's lock."""
     schema = schema_name_of(tenant_id)
-    with session_on(server) as session, session.transaction():
-        end_killed_restores(session, schema)
-        run(session, f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
-        run(session, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        set_tenant(session, tenant_id)
-        run(session, "DELETE FROM public.tenants_job WHERE tenant_id = %s", tenant_id)
+    with postgres_tools.session_on(server) as session, session.transaction():
+        postgres_tools.end_killed_restores(session, schema)
+        postgres_tools.run(session, f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+        postgres_tools.run(session, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        postgres_tools.set_tenant(session, tenant_id)
+        postgres_tools.run(
+            session, "DELETE FROM public.tenants_job WHERE tenant_id = %s", tenant_id
+        )
 
 
 def request_deletion(tenant: Tenant) -> None:

@@ -21,9 +21,9 @@ from konstruct.backups.dumping import (
 )
 from tenants import journal
 from tenants.exceptions import KonstructError, detail_of
-from tenants.locking import restore_lock
 from tenants.management import base
 from tenants.models import Tenant
+from tenants.postgres_tools import restore_lock
 
 
 class Command(base.KonstructCommand):

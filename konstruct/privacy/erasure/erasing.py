@@ -27,9 +27,9 @@ from tenants.audit.models import ErasureRequest
 from tenants.audit.people import Person as PersonRow, close_people, end_erasure, pseudonym
 from tenants.context import connection, fetch_column, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
-from tenants.locking import ERASURE, owner_lock, schema_lock
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
+from tenants.postgres_tools import ERASURE, owner_lock, schema_lock
 from tenants.schemas.provisioning import drop_left_overs
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import tenant_connection
-from tenants.locking import migrate_lock
 from tenants.management import base
 from tenants.models import Tenant
 from tenants.naming import OWNER_ROLE
+from tenants.postgres_tools import migrate_lock
 from tenants.schemas.migrating import (
     MigrationResult,
     current_state,

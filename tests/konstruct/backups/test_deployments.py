@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from konstruct.local.embedded.postgres import binaries
-from tenants.locking import poll
+from tenants.postgres_tools import poll
 from tests.konstruct.backups.deployment import Deployment, deployment
 
 pytestmark = pytest.mark.data

@@ -15,8 +15,8 @@ from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import TENANT_JOB_KEY, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
-from tenants.locking import ERASURE, owner_lock
 from tenants.models import Job, Tenant
+from tenants.postgres_tools import ERASURE, owner_lock
 from tests import database
 from tests.database import as_owner
 

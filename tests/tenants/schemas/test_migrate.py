@@ -8,8 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tenants.context import connection, tenant_scope
-from tenants.locking import MIGRATE_ALL
 from tenants.models import Tenant
+from tenants.postgres_tools import MIGRATE_ALL
 from tenants.schemas import migrating, provisioning
 from tests import database
 from tests.database import as_owner, execute

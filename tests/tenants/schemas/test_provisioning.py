@@ -14,8 +14,8 @@ from django_redis import get_redis_connection
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, TenantNotServing, UnknownTenant
 from tenants.jobs import JobKind
-from tenants.locking import poll
 from tenants.models import Domain, Tenant
+from tenants.postgres_tools import poll
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations

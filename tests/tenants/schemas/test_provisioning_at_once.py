@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from tenants import locking
+from tenants import postgres_tools
 from tenants.context import connection, server_scope
 from tenants.exceptions import SchemaBusy
 from tenants.models import Tenant
@@ -117,14 +117,16 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
             if len(slugs) == 3:
                 worker.close()
 
-        monkeypatch.setattr(locking.time, "sleep", sleep)
+        monkeypatch.setattr(postgres_tools.time, "sleep", sleep)
         assert provisioning.create_tenant(slug="begun").state == "active"
     assert len(slugs) == 3
 
 
 def test_a_tenant_is_not_deleted_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
-    monkeypatch.setattr(provisioning, "schema_lock", partial(locking.schema_lock, wait_seconds=0))
+    monkeypatch.setattr(
+        provisioning, "schema_lock", partial(postgres_tools.schema_lock, wait_seconds=0)
+    )
     with (
         as_owner(),
         another_holds(tenant),
@@ -145,7 +147,7 @@ def another_holds(tenant: Tenant) -> Iterator[int]:
     with (
         database.as_owner(),
         server_scope(tenant.server),
-        locking.schema_lock(tenant.schema_name),
+        postgres_tools.schema_lock(tenant.schema_name),
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT pg_backend_pid()")

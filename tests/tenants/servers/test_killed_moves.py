@@ -13,9 +13,8 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants import moving, postgres_tools
 from tenants.context import tenant_scope
-from tenants.locking import poll
 from tenants.models import Job, Tenant
-from tenants.postgres_tools import ToolFailed
+from tenants.postgres_tools import ToolFailed, poll
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, clear_server_cache
 from tenants.serving import require_serving
