@@ -20,10 +20,10 @@ from django.db.backends.signals import connection_created
 
 from tenants import context, transaction
 from tenants.naming import APP_ROLE, SCHEMA_PATTERN
+from tenants.operations import unprotected_relations
 from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.personal_data import models_without_declaration
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.servers import MAIN, cache_server, servers
 
 logger = logging.getLogger(__name__)

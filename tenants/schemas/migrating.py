@@ -44,9 +44,9 @@ from tenants import context
 from tenants.exceptions import KonstructError, SchemaBusy, SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import APP_ROLE, SCHEMA_PATTERN, tenant_id_of
+from tenants.operations import enforce_rls, unprotected_schemas
 from tenants.outages import ServerDown, outage_reason
 from tenants.postgres_tools import WAIT_SECONDS, schema_lock
-from tenants.schemas.rls_enforcement import enforce_rls, unprotected_schemas
 from tenants.servers import MAIN, server_of, servers
 
 FILE: Final = Path(__file__).with_name("new_schema.sql")

@@ -8,9 +8,9 @@ from uuid import UUID
 from tenants.context import execute, public_scope, tenant_connection
 from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
+from tenants.operations import enforce_rls
 from tenants.postgres_tools import dump_schema, session_on
 from tenants.schemas.migrating import FILE, SCHEMA, TENANT, MigrateSchema
-from tenants.schemas.rls_enforcement import enforce_rls
 from tenants.servers import MAIN
 
 # The id of the schema that is migrated for the script. No tenant has it.

@@ -15,10 +15,10 @@ from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, TenantNotServing, UnknownTenant
 from tenants.jobs import JobKind
 from tenants.models import Domain, Tenant
+from tenants.operations import unprotected_relations
 from tenants.postgres_tools import poll
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
-from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
 from tests import database
 

@@ -14,9 +14,9 @@ from tenants import postgres_tools
 from tenants.context import connection, server_scope
 from tenants.exceptions import SchemaBusy
 from tenants.models import Tenant
+from tenants.operations import unprotected_relations
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import current_state
-from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
 from tests.database import as_owner
 

@@ -7,7 +7,7 @@ from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
-from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations
+from tenants.operations import enforce_rls, unprotected_relations
 from tests.database import MakeTenant, as_owner, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
