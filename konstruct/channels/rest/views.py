@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -27,6 +27,7 @@ from konstruct.channels.rest.serializers import (
     WaitSerializer,
 )
 from konstruct.orchestrator import builder, models, replies, tool_calls
+from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
@@ -82,7 +83,7 @@ class MessageViewSet(history_import.ImportViewSet):
         own_transaction=True,
         id="send_message",
         returns={200: MessageSerializer, 202: MessageSerializer, (200, responses.MEDIA_TYPE): str},
-        errors=(402, 409),
+        errors=(402, 404, 409),
         headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
     def create(self, request: Request) -> Any:
@@ -301,5 +302,6 @@ router.register("messages", MessageViewSet, "message")
 def _message(message_id: UUID, caller: Caller) -> Message:
     message = caller.rows(replies.sent_messages()).filter(pk=message_id).first()
     if message is None:
-        raise Http404
+        # After a wait too: it may have been erased.
+        raise MessageNotFound(f"There is no message '{message_id}' that this caller may see.")
     return message

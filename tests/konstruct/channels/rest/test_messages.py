@@ -256,6 +256,19 @@ def test_an_unknown_message_is_not_found(program_a: Program) -> None:
         assert response.headers["Content-Type"] == "application/problem+json"
 
 
+def test_an_erased_message_that_is_waited_for_is_named(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "sent_messages", Message.objects.none)
+    response = program_a.send(query="?wait=0.1")
+    with tenant_scope(program_a.tenant.id):
+        message_id = str(Message.objects.get().id)
+    assert response.status_code == 404
+    assert (
+        response.json()["detail"] == f"There is no message {message_id!r} that this caller may see."
+    )
+
+
 def test_another_tenants_message_is_not_found(program_a: Program, program_b: Program) -> None:
     sent = program_a.send("secret of A").json()
     response = program_b.get(f"{MESSAGES}{sent['id']}/?wait=1")
