@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django import forms
@@ -164,14 +164,23 @@ def erase_person(request: HttpRequest) -> Content:
     }
 
 
-# What stays for a while, in the words of the receipt's storage.
-LATER = {
-    "backups": _("Backups from before"),
-    "cache_file": _("The file of the cache"),
-    "logs": _("Lines of logs from before"),
-    "pages_of_vacuumed_tables": _("Space in the files of the database"),
-    "statistics": _("Statistics of the database"),
-    "write_ahead_log": _("The log of the database"),
+# What stays for a while, and until when, by its name in the receipt's storage.
+LATER: Final = {
+    "backups": (_("Backups from before"), _("when they expire")),
+    "cache_file": (_("The file of the cache"), _("when the cache writes its file anew")),
+    "logs": (_("Lines of logs from before"), _("with their rotation")),
+    "pages_of_vacuumed_tables": (
+        _("Space in the files of the database"),
+        _("when their space is used again, or with erase_user --rewrite"),
+    ),
+    "statistics": (
+        _("Statistics of the database"),
+        _("when PostgreSQL vacuums its own catalogue"),
+    ),
+    "write_ahead_log": (
+        _("The log of the database"),
+        _("when PostgreSQL recycles the segments written until now"),
+    ),
 }
 
 
@@ -195,7 +204,7 @@ class ErasureAdmin(RowPageAdmin):
             "stored": json.dumps(receipt, indent=2, ensure_ascii=False),
             "kinds": _kinds(receipt.get("tables") or {}),
             "later": [
-                (LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()
+                LATER.get(name, (name.replace("_", " "), when)) for name, when in later.items()
             ],
             "quoted": len(receipt.get("quoted_in") or []),
         }

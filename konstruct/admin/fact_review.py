@@ -20,8 +20,8 @@ from konstruct.admin.pages import PageForm, as_user_id, as_uuid, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import admit_memories
-from konstruct.templatetags.texts import translated
-from memory.browse.lists import turns_around
+from konstruct.templatetags.texts import shorten, translated
+from memory.browse.lists import displayed_names, turns_around
 from memory.browse.search import MessageFilter, search_messages
 from memory.facts import LongTermMemory, confirm, reject, restore, retract
 from memory.facts.rows import value_in, wrong_stems
@@ -147,6 +147,7 @@ def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]
         ]
     shown_ids = {turn["message"].pk for turn in turns}
     return {
+        "person_name": displayed_names([fact.user_id]).get(fact.user_id),
         "turns": turns,
         "anchor": evidence[0].message if evidence else None,
         "agent_name": evidence[0].agent_name if evidence else "",
@@ -162,10 +163,15 @@ def _handle_decision(request: HttpRequest, memory_id: UUID | None) -> EditForm |
     """Take the decision of a form, and show its outcome; return a form with errors."""
     decision = request.POST.get("decision", "")
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
+    if ("confirm" if decision == "edit" else decision) not in decisions_for(fact):
+        text = gettext("The fact “%(fact)s” is %(state)s by now: nothing was changed.")
+        shown = {"fact": shorten(fact.content, 80), "state": gettext(fact.state)}
+        messages.warning(request, text % shown)
+        return None
     if decision == "edit":
         return _edit(request, fact)
     form = ReasonForm(request.POST)
-    if form.is_valid() and decision in ("confirm", "reject", *decisions_for(fact)):
+    if form.is_valid():
         with show_outcome(request), transaction.atomic():
             decide(request, fact, decision, form.cleaned_data["reason"])
     else:

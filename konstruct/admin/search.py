@@ -19,7 +19,7 @@ from konstruct.admin.people import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.admin.rows import find_sessions
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.lists import people, with_text
+from memory.browse.lists import displayed_names, people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
@@ -101,7 +101,11 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
             query, message_filter=message_filter, limit=MAX_MESSAGES, query_embedding=vector
         )
     names, named = pages.agent_names(), list(named_links(request, query))
-    shown = [user_id for _, user_id in named] + [fact.user_id for fact in facts]
+    rows: list[Any] = [*facts, *(hit.message for hit in messages.hits)]
+    users = {row.user_id for row in rows}
+    people_names = displayed_names(users)
+    for row in rows:
+        row.person_name = people_names.get(row.user_id, "")
     return {
         "named": [result for result, _ in named],
         "facts": [
@@ -114,7 +118,7 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
         ],
         "is_partial": messages.is_partial,
         "is_empty": not (named or facts or messages.hits),
-        "shown": {*shown, *(match.message.user_id for match in messages.hits)} - {None, ""},
+        "shown": {*(user_id for _, user_id in named), *users} - {None, ""},
     }
 
 

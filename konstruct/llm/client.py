@@ -348,8 +348,9 @@ class HttpLanguageModel:
                 retry_after=completions.retry_after_seconds(answer.headers.get("Retry-After")),
                 detail=detail,
             )
+        remedy = "its key" if status in (401, 403) else "the agent's model"
         return LLMRefused(
-            f"The language model refused the request (HTTP {status}). Check the agent's model.",
+            f"The language model refused the request (HTTP {status}). Check {remedy}.",
             status=status,
             detail=f"{detail} Check {self._setting}, its API and key, and the agent's model.",
         )
@@ -364,7 +365,7 @@ class HttpLanguageModel:
 
     def _timeout(self) -> LLMTimeout:
         return LLMTimeout(
-            f"The language model did not answer within {self.timeout:g} seconds.",
+            f"The language model did not answer within {round(self.timeout, 2):g} seconds.",
             detail=f"{completions.split_credentials(self.url)[0]} was asked. Raise LLM_TIMEOUT if"
             " it needs longer, or LLM_MAX_CONCURRENT if it may be asked more at once.",
         )

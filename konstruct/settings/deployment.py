@@ -11,7 +11,6 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import dj_database_url
-from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.local import embedded
 from konstruct.settings.environment import (
@@ -186,7 +185,7 @@ SESSION_SERIALIZER = "django.contrib.sessions.serializers.JSONSerializer"
 # (manage.py chooses by command).
 DB_ROLE = text("KONSTRUCT_DB_ROLE", "app")
 if DB_ROLE not in ("app", "owner"):
-    raise ImproperlyConfigured(f"KONSTRUCT_DB_ROLE={DB_ROLE!r} is neither app nor owner")
+    sys.exit(f"konstruct: KONSTRUCT_DB_ROLE={DB_ROLE!r} is neither app nor owner")
 EMBEDDED_DATABASE = not DATABASE_URL
 if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
     sys.exit(

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
 
-from django.core.exceptions import ImproperlyConfigured
-
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9]{0,31}")
 _CLASS_NAME = re.compile(r"\w+(?:\.\w+)+")
 _FERNET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
@@ -19,7 +17,7 @@ def flag(name: str, default: bool) -> bool:
     value = os.environ.get(name, "").strip().lower()
     if value in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
         return value in ("1", "true", "yes", "on") if value else default
-    raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false")
+    sys.exit(f"konstruct: {name}={value!r} is neither true nor false")
 
 
 def number(name: str, default: int, *, minimum: int = 1) -> int:
@@ -27,7 +25,7 @@ def number(name: str, default: int, *, minimum: int = 1) -> int:
     value = os.environ.get(name, "").strip() or str(default)
     if not value.isascii() or not value.isdigit() or int(value) < minimum:
         kind = "a positive whole number" if minimum else "a whole number, 0 or more"
-        raise ImproperlyConfigured(f"{name}={value!r} is not {kind}")
+        sys.exit(f"konstruct: {name}={value!r} is not {kind}")
     return int(value)
 
 
@@ -39,7 +37,7 @@ def price(name: str) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount < 1_000_000:
-        raise ImproperlyConfigured(f"{name}={value!r} is not a price such as 2.50")
+        sys.exit(f"konstruct: {name}={value!r} is not a price such as 2.50")
     return amount
 
 
@@ -70,7 +68,7 @@ def address(name: str) -> tuple[str, int] | None:
     value = text(name)
     host, _, port = value.rpartition(":")
     if value and not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ImproperlyConfigured(f"{name}={value!r} is not like 127.0.0.1:9464")
+        sys.exit(f"konstruct: {name}={value!r} is not like 127.0.0.1:9464")
     return (host.strip("[]"), int(port)) if value else None
 
 
@@ -83,7 +81,7 @@ def choice(name: str, default: str, choices: Sequence[str]) -> str:
     """Read one of some words from the environment."""
     value = text(name, default)
     if value not in choices:
-        raise ImproperlyConfigured(f"{name}={value!r} is not one of {', '.join(choices)}")
+        sys.exit(f"konstruct: {name}={value!r} is not one of {', '.join(choices)}")
     return value
 
 
@@ -118,7 +116,7 @@ def class_names(name: str) -> list[str]:
     class_paths = names(name, "")
     for class_name in class_paths:
         if not _CLASS_NAME.fullmatch(class_name):
-            raise ImproperlyConfigured(f"{name}: {class_name!r} is not like package.module.Class")
+            sys.exit(f"konstruct: {name}: {class_name!r} is not like package.module.Class")
     return class_paths
 
 
@@ -127,5 +125,5 @@ def fernet_keys(name: str) -> list[str]:
     keys = names(name, "")
     for number, key in enumerate(keys, start=1):
         if not _FERNET_KEY.fullmatch(key):
-            raise ImproperlyConfigured(f"{name}: the key in place {number} is not a Fernet key")
+            sys.exit(f"konstruct: {name}: the key in place {number} is not a Fernet key")
     return keys

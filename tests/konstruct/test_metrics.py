@@ -15,7 +15,6 @@ from uuid import uuid4
 import httpx
 import pytest
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 from django.utils import timezone
 from prometheus_client.exposition import generate_latest
@@ -236,5 +235,5 @@ def test_an_address_is_a_host_and_a_port(
 @pytest.mark.parametrize("value", ["9464", ":9464", "localhost", "localhost:0", "a:65536", "a:b"])
 def test_invalid_address_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("METRICS_ADDRESS", value)
-    with pytest.raises(ImproperlyConfigured, match=r"is not like 127\.0\.0\.1:9464"):
+    with pytest.raises(SystemExit, match=r"is not like 127\.0\.0\.1:9464"):
         address("METRICS_ADDRESS")

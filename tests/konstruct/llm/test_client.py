@@ -104,9 +104,10 @@ def test_permanent_error_is_reported_with_the_text_of_the_server(
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
 def test_refusal_is_not_retried(llm_server: LLMServer, pauses: list[float], status: int) -> None:
+    remedy = "its key" if status in (401, 403) else "the agent's model"
     llm_server.answers = [Answer("no such model", status)]
     with pytest.raises(
-        completions.LLMRefused, match=rf"refused the request \(HTTP {status}\)"
+        completions.LLMRefused, match=rf"\(HTTP {status}\)\. Check {remedy}\."
     ) as caught:
         ask(llm_server, pauses, key="secret")
     assert f"answered {status}: 'no such model'" in caught.value.detail
@@ -343,7 +344,7 @@ def test_call_without_a_free_slot_before_the_deadline_is_not_sent(
     with pytest.raises(
         completions.LLMTimeout, match=r"did not answer within 0\.05 seconds"
     ) as caught:
-        ask(llm_server, pauses, shares=shares, timeout=0.05)
+        ask(llm_server, pauses, shares=shares, timeout=0.049999)
     assert "LLM_MAX_CONCURRENT" in caught.value.detail
     assert llm_server.requests == []
     assert shares.in_flight() == 1

@@ -42,11 +42,18 @@ def named(client: Client, query: str) -> list[tuple[str, str]]:
     return [(result.title, result.description) for result in found]
 
 
-def test_message_is_found_by_meaning(program_a: Program, fever: Message, admin: Client) -> None:
+def test_message_is_found_by_meaning(
+    program_a: Program, fever: Message, admin: Client, send_message: SendMessage
+) -> None:
     assert contents_found(admin, q="sick child")[0] == FEVER
     page = admin.get(SEARCH, {"q": "fever"}).text
     assert f'href="/admin/conversations/{fever.pk}/#m{fever.pk}"' in page
     assert "100 % of the words" in page
+    later = send_message(program_a, "The fever is gone.", user_id="mother", answered=False)
+    drain(program_a.tenant.id)
+    page = admin.get(SEARCH, {"q": "fever gone"}).text
+    assert str(later.pk) in page
+    assert "<span><bdi>mother</bdi></span>" not in page
 
 
 def test_messages_are_narrowed(program_a: Program, fever: Message, admin: Client) -> None:

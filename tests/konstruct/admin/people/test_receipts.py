@@ -68,6 +68,7 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
     for hidden in ("memory_message", "accessevent", "maria", "<script>"):
         assert hidden not in article
     assert "1 conversation with others keep" in article
+    assert "wenn sie ablaufen" in client.get(address, headers={"Accept-Language": "de"}).text
     assert "every 5s" not in page.text
     assert browser(tenant_b).get(address).status_code == 404
     assert browser(tenant_a, "view_message").get(address).status_code == 403
