@@ -147,7 +147,7 @@ def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]
         ]
     shown_ids = {turn["message"].pk for turn in turns}
     return {
-        "person_name": displayed_names([fact.user_id]).get(fact.user_id),
+        "person_name": displayed_names([fact.user_id or ""]).get(fact.user_id or ""),
         "turns": turns,
         "anchor": evidence[0].message if evidence else None,
         "agent_name": evidence[0].agent_name if evidence else "",

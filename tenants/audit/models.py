@@ -199,7 +199,8 @@ class RetentionRule(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return ngettext("%(days)s day", "%(days)s days", self.days) % {"days": self.days}
+        days = self.next_days or self.days  # a new rule, and fewer days, wait for a day
+        return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save it, and let the owner's worker apply the tenant's rules."""

@@ -40,6 +40,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
         before = Message.objects.count()
     page = admin.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
     assert "A change waits" in page.text
+    assert "1 day</a>” was added" in page.text
     found = page.context["preview"]
     # In a day all current messages are a day old.
     assert (found.messages, found.users, found.is_bounded) == (before, 2, False)
