@@ -225,7 +225,9 @@ def _headers(delivery: EventDelivery, body: str) -> dict[str, str]:
     secrets = [webhook.secret]
     if webhook.previous_until is not None and webhook.previous_until > now:
         secrets.append(webhook.previous_secret)
-    signatures = [Signer(_decrypt(webhook, secret)).sign(event_id, now, body) for secret in secrets]
+    tenant_id, place = required_tenant_id(), f"webhook {webhook.pk}"
+    keys = [decrypt(secret, tenant_id=tenant_id, place=place) for secret in secrets]
+    signatures = [Signer(key).sign(event_id, now, body) for key in keys]
     return {
         "Content-Type": "application/json",
         "User-Agent": "Konstruct",
@@ -241,7 +243,3 @@ def _new_secret() -> str:
 
 def _encrypt(webhook: Subscription, secret: str) -> str:
     return encrypt(secret, tenant_id=required_tenant_id(), place=f"webhook {webhook.pk}")
-
-
-def _decrypt(webhook: Subscription, encrypted: str) -> str:
-    return decrypt(encrypted, tenant_id=required_tenant_id(), place=f"webhook {webhook.pk}")

@@ -32,7 +32,7 @@ def readings() -> dict[str, Reading]:
         StrictCharField,
     )
     from konstruct.channels.slack import adapter, events
-    from konstruct.interfaces.mem0 import filters as mem0_filters
+    from konstruct.interfaces.mem0 import memories as mem0_filters
     from konstruct.interfaces.mem0.serializers import DeleteSerializer
     from konstruct.llm import completions, responder
     from konstruct.orchestrator.extraction import checks, fact_requests

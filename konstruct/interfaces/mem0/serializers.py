@@ -14,8 +14,8 @@ from rest_framework.exceptions import ValidationError
 
 from konstruct.api.http import bodies, views
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
-from konstruct.interfaces.mem0 import filters as language
-from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
+from konstruct.interfaces.mem0 import memories as language
+from konstruct.interfaces.mem0.memories import ENTITIES, IN_METADATA, MAX_VALUES
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory import arguments, exceptions, models
 from memory.models.attributes import MAX_TEXT_CHARACTERS, metadata_values

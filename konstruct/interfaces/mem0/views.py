@@ -16,8 +16,8 @@ from rest_framework.utils.urls import replace_query_param
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import problems, views
-from konstruct.interfaces.mem0 import adding, filters, serializers as requests
-from konstruct.interfaces.mem0.filters import memories_of, require_entity
+from konstruct.interfaces.mem0 import memories, serializers as requests
+from konstruct.interfaces.mem0.memories import memories_of, require_entity
 from konstruct.interfaces.mem0.serializers import history_documents, memory_documents, with_ignored
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.orchestrator.usage import admit_memories
@@ -63,9 +63,9 @@ class MemoryViewSet(views.ApiViewSet):
     def add(self, request: Request) -> Response:
         """Store texts, or the facts that the language model extracts from them."""
         fields = self.fields
-        owner = adding.find_owner(self.caller, fields)
+        owner = memories.find_owner(self.caller, fields)
         messages = [
-            adding.Text(message["content"], message["role"]) for message in fields["messages"]
+            memories.Text(message["content"], message["role"]) for message in fields["messages"]
         ]
         texts = [text for text in messages if text.role in ROLES and not is_blank(text.content)]
         is_unused = fields["infer"] and all(text.role == "assistant" for text in texts)
@@ -88,18 +88,18 @@ class MemoryViewSet(views.ApiViewSet):
             with transaction.atomic():
                 seen = hold_people([owner.user_id], agent_ids=[owner.agent_id])
             try:
-                answered = adding.extract_facts(
+                answered = memories.extract_facts(
                     conversation,
                     owner,
                     requested_by=f"program:{self.caller.id}",
                     said_at=fields.get("timestamp"),
                 )
                 texts = [
-                    adding.Text(check.candidate.fact, extracted=check)
+                    memories.Text(check.candidate.fact, extracted=check)
                     for check in answered.accepted()
                     if not check.review
                 ]
-            except adding.NotExtracted as error:
+            except memories.NotExtracted as error:
                 reasons["infer"] = str(error)
         with transaction.atomic():
             results = self._store(request, fields, owner, texts, answered, conversation, seen)
@@ -112,10 +112,10 @@ class MemoryViewSet(views.ApiViewSet):
         self,
         request: Request,
         fields: dict[str, Any],
-        owner: adding.Owner,
-        texts: list[adding.Text],
+        owner: memories.Owner,
+        texts: list[memories.Text],
         answered: UnsavedExtraction | None,
-        conversation: list[adding.Text],
+        conversation: list[memories.Text],
         seen: dict[str, str] | None,
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""
@@ -124,15 +124,15 @@ class MemoryViewSet(views.ApiViewSet):
         def create() -> UUID:
             nonlocal stored
             if answered is not None and owner.agent_id and owner.user_id:
-                stored = adding.record_run(answered, conversation, owner, fields, seen)
+                stored = memories.record_run(answered, conversation, owner, fields, seen)
             else:
-                stored = adding.store_texts(texts, owner, fields, self.caller.author, seen)
+                stored = memories.store_texts(texts, owner, fields, self.caller.author, seen)
             return stored[0].memory_id if stored else uuid4()
 
         first, _ = self.idempotency.once(create)
         if stored is None:  # a repeated request; the model may have extracted other texts from it
             stored = []
-            ids = adding.existing_facts(first, texts, owner)
+            ids = memories.existing_facts(first, texts, owner)
         else:
             ids = [stored_fact.memory_id for stored_fact in stored]
         created = {stored_fact.memory_id for stored_fact in stored if stored_fact.created}
@@ -232,8 +232,7 @@ class MemoryViewSet(views.ApiViewSet):
     @client_operation(Action.EDIT, "facts", body=requests.UpdateBatchSerializer)
     def change_several(self, request: Request) -> Response:
         """Change the memories: all of them, or none."""
-        memories = self.fields["memories"]
-        changes = {change.pop("memory_id"): change for change in memories}
+        changes = {change.pop("memory_id"): change for change in self.fields["memories"]}
         for fact in _lock_facts(self.caller, list(changes)):
             _update(self.caller, fact, changes[fact.memory_id])
         self.log(facts=sorted(changes))
@@ -242,8 +241,7 @@ class MemoryViewSet(views.ApiViewSet):
     @client_operation(Action.DELETE, "facts", body=requests.DeleteBatchSerializer)
     def delete_several(self, request: Request) -> Response:
         """Delete the memories with their histories: all of them, or none."""
-        memories = self.fields["memories"]
-        ids = {item["memory_id"] for item in memories}
+        ids = {item["memory_id"] for item in self.fields["memories"]}
         _lock_facts(self.caller, list(ids))
         deleted_count = delete_facts(
             memories_of(self.caller, expired=True).filter(memory_id__in=ids)
@@ -287,7 +285,7 @@ class MemoryViewSet(views.ApiViewSet):
     @client_operation(Action.DELETE, "facts")
     def delete_entity(self, request: Request, kind: str, name: str) -> Response:
         """Delete the memories of a user, agent, app or run; messages and the agent stay."""
-        named, deleted_count = filters.parse({f"{kind}_id": {"eq": name}}), 0
+        named, deleted_count = memories.parse({f"{kind}_id": {"eq": name}}), 0
         if named.is_limited:
             deleted_count = delete_facts(memories_of(self.caller, named, expired=True))
         if not deleted_count:
@@ -329,7 +327,7 @@ def _update(caller: Caller, fact: MemoryEntry, fields: dict[str, Any]) -> Memory
     change = {column: fields[name] for name, column in names.items() if name in fields}
     if "metadata" in fields:
         entities = {
-            name: fact.metadata[name] for name in filters.IN_METADATA if name in fact.metadata
+            name: fact.metadata[name] for name in memories.IN_METADATA if name in fact.metadata
         }
         change["metadata"] = {**fields["metadata"], **entities}
     with admit_memories(1):

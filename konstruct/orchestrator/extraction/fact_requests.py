@@ -149,8 +149,16 @@ def parse(answer: str) -> tuple[list[Candidate], list[RefusedCandidate]]:
     Raises:
         AnswerInvalid: there is no such object, or it has too many facts.
     """
-    document = _only_object(answer)
-    facts = document.get("facts")
+    starts = list(islice(_objects(answer, 0), MAX_OBJECT_STARTS + 1))
+    if len(starts) > MAX_OBJECT_STARTS:
+        raise AnswerInvalid("the answer is not a JSON object")
+    found = [*filter(None, starts)]
+    if len(found) != 1:
+        raise AnswerInvalid(f"the answer contains {len(found) or 'no'} JSON objects instead of one")
+    try:
+        facts = read_json(found[0]).get("facts")
+    except NotStrictJSON as error:
+        raise AnswerInvalid(str(error)) from error
     if not isinstance(facts, list):
         raise AnswerInvalid('the answer has no list "facts"')
     if len(facts) > MAX_CANDIDATES:
@@ -183,20 +191,6 @@ def _objects(answer: str, at: int) -> Iterator[str]:
         else:
             yield answer[at:end]
         at = answer.find("{", end)
-
-
-def _only_object(answer: str) -> dict[str, Any]:
-    starts = list(islice(_objects(answer, 0), MAX_OBJECT_STARTS + 1))
-    if len(starts) > MAX_OBJECT_STARTS:
-        raise AnswerInvalid("the answer is not a JSON object")
-    found = [*filter(None, starts)]
-    if len(found) != 1:
-        raise AnswerInvalid(f"the answer contains {len(found) or 'no'} JSON objects instead of one")
-    try:
-        document = read_json(found[0])
-    except NotStrictJSON as error:
-        raise AnswerInvalid(str(error)) from error
-    return dict(document)
 
 
 def parse_candidate(entry: Any, position: int = 1) -> Candidate:

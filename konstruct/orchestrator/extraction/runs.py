@@ -141,40 +141,44 @@ def extract(job: UUID | Lease) -> None:
     if cursor is None:
         EXTRACTIONS.finish(key_of(job))  # it was erased, or merged with another user's cursor
         return
-    attempt = _Attempt(cursor)
-    EXTRACTIONS.run(job, attempt.extract, on_failure=attempt.record_failure)
-
-
-@dataclass
-class _Attempt:
-    """One attempt of a worker. Its batch and its run are needed to record a failure."""
-
-    cursor: ExtractionCursor
     batch: fact_requests.Batch | None = None
     run: ExtractionRun | None = None
 
-    def extract(self, lease: Lease) -> None:
-        self.batch = batch = _next_batch(self.cursor, lease)
+    def extract_next(lease: Lease) -> None:
+        nonlocal batch, run
+        batch = _next_batch(cursor, lease)
         if batch is None:
             return
         with lease.transaction():
             hold_people([batch.thread.user_id], agent_ids=[batch.thread.agent_id])
-            self.run = run = fact_requests.build_run(batch)
+            run = fact_requests.build_run(batch)
             run.save(force_insert=True)
-        _apply(batch, run, fact_requests.request_facts(batch, run), lease, self.cursor)
+        answer = fact_requests.parse_facts(fact_requests.request_facts(batch, run))
+        with lock_windows([batch.thread], lease):
+            _require_messages(batch)
+            record(batch, run, answer)
+            end(run, RunState.APPLIED)
+            new = [message for message in batch.messages if message.number > cursor.last_number]
+            # The messages of a cut answer are processed again, in smaller batches.
+            is_again = fact_requests.CUT in run.result and len(new) > 1
+            if not is_again:
+                _advance(cursor, batch)
+            rows = Message.objects.filter(**batch.thread.as_filter)
+            if is_again or rows.filter(number__gt=batch.messages[-1].number).exists():
+                EXTRACTIONS.postpone(cursor.pk, timedelta(0))
+            else:
+                lease.finish()
 
-    def record_failure(self, error: Exception) -> bool:
-        if self.run is not None:
-            end(self.run, RunState.FAILED, error=str(error))
-        is_permanent = EXTRACTIONS.record_failure(self.cursor.pk, error)
-        if (
-            is_permanent
-            and self.batch is not None
-            and isinstance(error, exceptions.ExtractionFailed)
-        ):
-            _advance(self.cursor, self.batch)
-            EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
+    def record_failure(error: Exception) -> bool:
+        if run is not None:
+            end(run, RunState.FAILED, error=str(error))
+        is_permanent = EXTRACTIONS.record_failure(cursor.pk, error)
+        if is_permanent and batch is not None and isinstance(error, exceptions.ExtractionFailed):
+            _advance(cursor, batch)
+            EXTRACTIONS.postpone(cursor.pk, timedelta(0))
         return is_permanent
+
+    EXTRACTIONS.run(job, extract_next, on_failure=record_failure)
 
 
 def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch | None:
@@ -237,36 +241,6 @@ def _advance(cursor: ExtractionCursor, batch: fact_requests.Batch) -> None:
 
 
 # --- One run --------------------------------------------------------------------------------------
-
-
-def _apply(
-    batch: fact_requests.Batch,
-    run: ExtractionRun,
-    output: str,
-    lease: Lease,
-    cursor: ExtractionCursor,
-) -> None:
-    """Record the facts of an answer, and end the run, in one transaction.
-
-    Raises:
-        ExtractionFailed: the answer has no list of facts, or a message was erased or moved.
-        LeaseLost: another worker has the job. Nothing was written.
-    """
-    answer = fact_requests.parse_facts(output)
-    with lock_windows([batch.thread], lease):
-        _require_messages(batch)
-        record(batch, run, answer)
-        end(run, RunState.APPLIED)
-        new = [message for message in batch.messages if message.number > cursor.last_number]
-        # The messages of a cut answer are processed again, in smaller batches.
-        is_again = fact_requests.CUT in run.result and len(new) > 1
-        if not is_again:
-            _advance(cursor, batch)
-        rows = Message.objects.filter(**batch.thread.as_filter)
-        if is_again or rows.filter(number__gt=batch.messages[-1].number).exists():
-            EXTRACTIONS.postpone(cursor.pk, timedelta(0))
-        else:
-            lease.finish()
 
 
 def record(

@@ -9,7 +9,7 @@ import pytest
 
 from konstruct.channels.delivery import APOLOGY
 from konstruct.channels.rest import responses
-from konstruct.interfaces.mem0.adding import NO_ANSWER
+from konstruct.interfaces.mem0.memories import NO_ANSWER
 from konstruct.interfaces.openai import views as openai_views
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.extraction import fact_requests

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.interfaces.mem0 import adding as extraction
+from konstruct.interfaces.mem0 import memories as extraction
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.extraction import fact_requests
 from konstruct.orchestrator.models import ExtractionRun, ModelCall, RunState
@@ -188,7 +188,7 @@ def test_model_is_called_outside_of_a_transaction_and_only_when_needed(
         inside.append(len(connection.savepoint_ids) - standing)
         return real(*arguments, **keywords)
 
-    monkeypatch.setattr("konstruct.interfaces.mem0.adding.extract_facts", looking)
+    monkeypatch.setattr("konstruct.interfaces.mem0.memories.extract_facts", looking)
     add_answer(model, json.dumps({"facts": FOUND}))
     assert program.post(ADD, BODY).status_code == 200
     assert inside == [0]

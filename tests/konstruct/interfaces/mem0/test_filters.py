@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.mem0 import filters
+from konstruct.interfaces.mem0 import memories
 from memory.exceptions import InvalidArgument
 
 ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
@@ -48,18 +48,18 @@ def nested(depth: int) -> dict[str, Any]:
 )
 def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        filters.parse(value)
+        memories.parse(value)
     assert error in str(refused.value)
     assert len(str(refused.value)) < 500
 
 
 def test_filters_at_the_limits_are_parsed() -> None:
-    assert filters.parse(nested(8)).values == {"user_id": "alex"}
-    assert filters.parse({"AND": [{"user_id": "a"}] * 32}).conditions == 32
+    assert memories.parse(nested(8)).values == {"user_id": "alex"}
+    assert memories.parse({"AND": [{"user_id": "a"}] * 32}).conditions == 32
 
 
 def test_the_entities_of_every_match() -> None:
-    one = filters.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
+    one = memories.parse({"AND": [{"run_id": "*"}, {"user_id": "a"}]})
     assert one.values == {"user_id": "a"}
-    either = filters.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})
+    either = memories.parse({"OR": [{"user_id": "a"}, {"user_id": "b"}]})
     assert either.values == {}
