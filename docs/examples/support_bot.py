@@ -1,8 +1,9 @@
 """A support bot, and the desk of the people behind it: Python and `standardwebhooks` suffice.
 
-    export KONSTRUCT_URL=http://localhost:8000 KONSTRUCT_KEY=ks_…
+    export KONSTRUCT_URL=http://localhost:8000 KONSTRUCT_KEY=ks_… KONSTRUCT_AGENT=Ada
     python support_bot.py desk http://127.0.0.1:9000 &       # the program of the support team
-    python support_bot.py ask maria "My parcel is lost, I want a human"
+    python support_bot.py ask maria "I want to talk to a human"
+    python support_bot.py ask maria "My parcel is lost."     # the desk answers this one
 
 `desk` creates a webhook. When a user waits for a person, it shows the conversation, and sends what
 is typed as the answer. `ask` sends a message of a user, and prints the reply: of the agent, or of
@@ -88,7 +89,10 @@ class Desk:
         while True:
             event = self.events.get()
             if event["type"] == "escalation.opened":
-                self.answer(event["data"])
+                try:
+                    self.answer(event["data"])
+                except urllib.error.HTTPError as error:  # another desk may have resolved it
+                    print(f"not answered: {error.read().decode()}", flush=True)
 
     def answer(self, data: dict[str, Any]) -> None:
         """Show the conversation, and send the answer."""

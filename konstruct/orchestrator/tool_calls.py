@@ -341,7 +341,10 @@ def checked_options(sent: Mapping[str, Any]) -> dict[str, Any]:
     if not (choice is None or choice in CHOICES or type_of(choice)):
         detail = f"This is one of {', '.join(CHOICES)}, or an object that names a tool."
         raise ProgramToolsInvalid("tool_choice", detail)
-    _check_tools([] if tools is None else tools)
+    names = _checked_names([] if tools is None else tools)
+    if type_of(choice) == "function" and _name_of(choice) not in names:
+        detail = f"This names none of the tools: {', '.join(names) or 'there are none'}."
+        raise ProgramToolsInvalid("tool_choice", detail)
     if not tools or choice == "none":
         return {}
     options = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
@@ -350,18 +353,26 @@ def checked_options(sent: Mapping[str, Any]) -> dict[str, Any]:
     return storable
 
 
-def _check_tools(tools: Any) -> None:
+def _checked_names(tools: Any) -> list[str]:
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
         raise ProgramToolsInvalid("tools", f"This is a list of at most {MAX_TOOLS} tools.")
+    names = []
     for index, tool in enumerate(tools):
         if type_of(tool) != "function":
             detail = "Only tools of the type function can be called here."
             raise ProgramToolsInvalid(f"tools[{index}].type", detail, "unsupported_parameter")
-        function = tool.get("function")
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        name = _name_of(tool)
+        if not _NAME.fullmatch(name):
             detail = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
             raise ProgramToolsInvalid(f"tools[{index}].function.name", detail)
+        names.append(name)
+    return names
+
+
+def _name_of(tool: Any) -> str:
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def type_of(value: Any) -> str | None:

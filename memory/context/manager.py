@@ -59,7 +59,7 @@ def is_follow_up(text: str) -> bool:
     spaced = _WORD.findall(text.casefold())
     is_short = len(spaced) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, spaced))
     # Scripts without spaces have several words in a run of letters.
-    return is_short or 0 < len(words(text)) <= MAX_WORDS_OF_FRAGMENT
+    return is_short or 0 < len(words(text[:MAX_CHARACTERS_BEFORE])) <= MAX_WORDS_OF_FRAGMENT
 
 
 def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
