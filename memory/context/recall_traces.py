@@ -199,7 +199,10 @@ class _Reader:
     def _message(self, role: str | int | None, stored: Any, injected: Sequence[str]) -> Any:
         if role is None:
             text = self.text(stored)
-            return {"role": "", "content": text} if self.unmatched is None else json.loads(text)
+            try:
+                return json.loads(text)
+            except ValueError:  # a part of it is erased
+                return {"role": "", "content": text}
         segments = lengthen(stored)
         heading = [segment for segment in segments if segment is not MEMORIES]
         memories = "\n".join(injected) if len(heading) < len(segments) else ""

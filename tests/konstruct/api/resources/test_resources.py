@@ -1,5 +1,6 @@
 """Read-only resources: conversations, windows, users, recall events, usage."""
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.memory.recall_traces import fact_of, prompt_of, store_trace
 
 pytestmark = pytest.mark.django_db
 
@@ -204,6 +206,25 @@ def test_recall_events_are_filtered(seed: SeedData) -> None:
     assert [count("abstained=false"), count("abstained=true")] == [3, 0]
     assert [count("since=2026-01-01T00:00:00Z"), count("until=2026-01-01T00:00:00Z")] == [3, 0]
     assert seed.program.get(f"{EVENTS}{seed.sent['id']}/").status_code == 404
+
+
+def test_a_message_of_a_program_is_shown_when_a_fact_that_it_repeats_is_deleted(
+    seed: SeedData,
+) -> None:
+    program, content = seed.program, '{"role": "tool", "name": "weather", "content": "rain"}'
+    fact = program.post("/api/v1/facts/", {"agent": "ada", "user_id": "maria", "content": content})
+    fact_id, message = fact.json()["memory_id"], json.loads(content) | {"content": "sun"}
+    with tenant_scope(program.tenant.id):
+        event = store_trace(
+            program.agent.id, "maria", facts=[fact_of(fact_id, content)], prompt=prompt_of(message)
+        )
+
+    def message_of_prompt() -> Any:
+        return program.get(f"{EVENTS}{event.pk}/").json()["prompt"]["sections"][0]["messages"][0]
+
+    assert message_of_prompt() == message
+    program.request("DELETE", f"/api/v1/facts/{fact_id}/")
+    assert message_of_prompt() == {"role": "", "content": '[erased]sun"}'}
 
 
 def test_window_contains_the_turns_of_the_prompt(seed: SeedData) -> None:
