@@ -54,8 +54,8 @@ FILL: Final = (
     # With the text of its first source as the query, and no hits.
     f"""INSERT INTO memory_recallevent ({_OF}, reply_id, sources, packed, abstained,
                                        embedding_model, milliseconds, created_at)
-       SELECT {_OF}, id, ARRAY[id], '\\x9901910090909093c400909090c090', mod(number, 3) = 0,
-              'model', 4, created_at
+       SELECT {_OF}, id, ARRAY[id], '\\x9bcd3c9161c2840993261c61987060c201906d00',
+              mod(number, 3) = 0, 'model', 4, created_at
        FROM memory_message WHERE role = 'assistant' AND mod(number, 2) = 0""",
     f"""INSERT INTO memory_memoryentry ({_OF}, content, content_digest, embedding, embedding_model,
                                        state, subject, slot, value, created_at)

@@ -8,25 +8,32 @@ source of the prompt empties.
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from itertools import chain
 from typing import Any, Final, get_args
 from uuid import UUID
-from zlib import crc32
 
 import numpy as np
 import ormsgpack
 
-from memory.context.chat import date_prefix
+from memory.context.chat import (
+    CONTEXT_NOTICE,
+    CONTEXT_OPENING,
+    DATE_NOTICE,
+    DATE_OPENING,
+    TRANSPARENCY_CLAUSE,
+    date_prefix,
+)
 from memory.context.prompt import Prompt, as_uuid
-from memory.context.segments import SourceText, Splitter, shorten, split_own
+from memory.context.segments import SourceText, Splitter, split_own
 from memory.context.tokens import DESCRIPTION
 from memory.models import Message, PromptSource, RecallEvent
 from memory.recall.service import Reason
 from tenants.context import fetch_all
 
-VERSION: Final = 2
+VERSION: Final = 3
 # The id of an erased source.
 NO_ID: Final = UUID(int=0)
 # Instead of a segment: the memories of the event, one a line.
@@ -40,8 +47,29 @@ CHANNELS: Final = (
     *("cosine", "lexical", "coverage", "subject", "words", "time", "unknown", "gap", "mean_cosine"),
     *("unknown_name", "anonymous", "scarcity", "session", "previous", "following", "fact"),
 )
-# A channel is a number below about 10, of which two digits are shown.
-_MAX_CHANNEL: Final = float(np.finfo(np.float16).max)
+# Scores and channels are numbers below about 10, of which two or three digits are shown.
+_MAX_SCORE: Final = float(np.finfo(np.float16).max)
+# The parts of a usual event, which compressed ones refer to. Stored events need it: change nothing.
+_ROWS: Final = range(48)
+_USUAL: Final = b"".join(
+    ormsgpack.packb(part)
+    for part in (
+        *(f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n", TRANSPARENCY_CLAUSE, DATE_OPENING, DATE_NOTICE),
+        *([[row, reason] for row in _ROWS] for reason in (7, 5, 6, 4)),
+        [["- ", -3 * row - 3, " ", -3 * row - 1, ": ", row] for row in _ROWS],
+        [[row, None, [], []] for row in _ROWS],
+        [[2 - row % 2, [row]] for row in _ROWS],
+        [[1 + row % 2, [row]] for row in _ROWS],
+        *("Wednesday, 2026-10-10 10:00 (UTC).", "fast", 8000, "UTC", [*range(16)]),
+        [
+            [name, 0, 1200, 0, False, [], [0, []]]
+            for name in ("system", "memory", "session", "task")
+        ],
+    )
+)
+_MAX_UNPACKED_BYTES: Final = 2**24
+# Deflate without a header and a checksum.
+_WBITS: Final = -15
 
 
 # The messages, and the facts with all their versions.
@@ -222,7 +250,8 @@ class _Packer:
             self._reranker(),
             str(self.zone),
         ]
-        return ormsgpack.packb(document)
+        compressor = zlib.compressobj(wbits=_WBITS, zdict=_USUAL)
+        return compressor.compress(ormsgpack.packb(document)) + compressor.flush()
 
     def index(self, pk: UUID) -> int:
         """Return the number of a row; one that is no source of the prompt is added."""
@@ -232,7 +261,7 @@ class _Packer:
 
     def text(self, text: str) -> Any:
         """Return the segments of a text, as they are stored."""
-        return shorten(self.splitter.split(text, self.unmatched))
+        return self.splitter.split(text, self.unmatched)
 
     def _quotes(self) -> dict[int, tuple[tuple[int, int], ...]]:
         """Return start and end of the quotes of facts, by the numbers of their messages."""
@@ -315,31 +344,27 @@ class _Packer:
             return [None, self.text(json.dumps(message))]
         role = position_or_value(ROLES, message["role"])
         if section == "system":
-            return [role, shorten(split_own(content, self.own_texts, self.unmatched))]
+            return [role, split_own(content, self.own_texts, self.unmatched)]
         memories = "\n".join(self.trace["injected"])
         if section == "memory" and memories and content.endswith(f"\n{memories}"):
             heading = self.splitter.split(content.removesuffix(memories), self.unmatched)
-            return [role, shorten([*heading, MEMORIES])]
+            return [role, [*heading, MEMORIES]]
         return [role, self.text(content)]
 
 
+def unpack(packed: bytes) -> Any:
+    """Return the document of a packed column."""
+    decompressor = zlib.decompressobj(_WBITS, _USUAL)
+    return ormsgpack.unpackb(decompressor.decompress(packed, _MAX_UNPACKED_BYTES))
+
+
 def _pack_scores(found: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the scores and channels of memories. A channel with one value is stored once."""
-    scores = [[hit.get(name) for name in SCORES] for hit in found]
+    """Return the names of channels, and a column of each score and each of them."""
     names = list(dict.fromkeys(chain.from_iterable(hit.get("channels", {}) for hit in found)))
-    channels = [[hit.get("channels", {}).get(name) for name in names] for hit in found]
-    columns = np.array(channels, np.float64).reshape(len(found), len(names)).T
-    half = np.clip(columns, -_MAX_CHANNEL, _MAX_CHANNEL).astype("<f2")
-    stored = [column[:1] if _is_constant(column) else column for column in half]
-    return [
-        np.array(scores, np.float64).astype("<f4").tobytes(),
-        [position_or_value(CHANNELS, name) for name in names],
-        [column.tobytes() for column in stored],
-    ]
-
-
-def _is_constant(column: "np.ndarray[Any, Any]") -> bool:
-    return len(column) > 0 and len({value.tobytes() for value in column}) == 1
+    columns = [[hit.get(name) for hit in found] for name in SCORES]
+    columns += [[hit.get("channels", {}).get(name) for hit in found] for name in names]
+    values = np.clip(np.array(columns, np.float64), -_MAX_SCORE, _MAX_SCORE)
+    return [[position_or_value(CHANNELS, name) for name in names], values.astype("<f2").tobytes()]
 
 
 def position_or_value(values: Sequence[Any], value: Any) -> Any:
@@ -348,4 +373,4 @@ def position_or_value(values: Sequence[Any], value: Any) -> Any:
 
 
 def _digest(text: str) -> int:
-    return crc32(text.encode())
+    return zlib.crc32(text.encode())

@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import ormsgpack
 
 from memory.conf import ERASED_PART
 from memory.context.recall_events import (
@@ -21,8 +20,9 @@ from memory.context.recall_events import (
     ROLES,
     SCORES,
     SourceRows,
+    unpack,
 )
-from memory.context.segments import join, lengthen
+from memory.context.segments import join
 from memory.models import RecallEvent, RecallExclusion
 
 
@@ -51,7 +51,7 @@ class _Reader:
 
     def __init__(self, event: RecallEvent, rows: SourceRows) -> None:
         self.event, self.rows = event, rows
-        self.document = ormsgpack.unpackb(bytes(event.packed))
+        self.document = unpack(bytes(event.packed))
         digests = dict(self.document[8])
         self.ids = [*event.sources, *event.left_out]
         zone = ZoneInfo(self.document[10])
@@ -65,7 +65,7 @@ class _Reader:
 
     def text(self, stored: Any) -> str:
         """Return the text of stored segments."""
-        text = join(lengthen(stored), self.sources, self.unmatched)
+        text = join(stored, self.sources, self.unmatched)
         self.is_erased = self.is_erased or ERASED_PART in text
         return text
 
@@ -203,27 +203,26 @@ class _Reader:
                 return json.loads(text)
             except ValueError:  # a part of it is erased
                 return {"role": "", "content": text}
-        segments = lengthen(stored)
-        heading = [segment for segment in segments if segment is not MEMORIES]
-        memories = "\n".join(injected) if len(heading) < len(segments) else ""
+        heading = [segment for segment in stored if segment is not MEMORIES]
+        memories = "\n".join(injected) if len(heading) < len(stored) else ""
         return {"role": value_at(ROLES, role), "content": self.text(heading) + memories}
 
 
 def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
-    scores, numbers, columns = packed
+    numbers, stored = packed
     names = [value_at(CHANNELS, number) for number in numbers]
-    rows = np.frombuffer(scores, "<f4").reshape(count, len(SCORES))
-    values = [np.resize(np.frombuffer(column, "<f2"), count) for column in columns]
+    columns = np.frombuffer(stored, "<f2").reshape(len(SCORES) + len(names), count)
+    rows = [[_number(value) for value in row] for row in columns.T]
     return [
         {
-            **{name: _number(value, 7) for name, value in zip(SCORES, row, strict=True)},
+            **dict(zip(SCORES, row, strict=False)),
             "channels": {
-                name: _number(column[number], 4)
-                for name, column in zip(names, values, strict=True)
-                if not math.isnan(column[number])
+                name: value
+                for name, value in zip(names, row[len(SCORES) :], strict=True)
+                if value is not None
             },
         }
-        for number, row in enumerate(rows)
+        for row in rows
     ]
 
 
@@ -232,5 +231,5 @@ def value_at(values: Sequence[Any], stored: Any) -> Any:
     return values[stored] if isinstance(stored, int) else stored
 
 
-def _number(value: Any, digits: int) -> float | None:
-    return None if math.isnan(value) else float(f"{value:.{digits}g}")
+def _number(value: Any) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.4g}")

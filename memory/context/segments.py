@@ -15,16 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from memory.conf import ERASED_PART
-from memory.context.chat import (
-    CONTEXT_NOTICE,
-    CONTEXT_OPENING,
-    DATE_NOTICE,
-    DATE_OPENING,
-    EARLIER,
-    KNOWN,
-    REPLACED,
-    TRANSPARENCY_CLAUSE,
-)
+from memory.context.chat import CONTEXT_NOTICE, CONTEXT_OPENING, EARLIER, KNOWN, REPLACED
 from memory.context.tokens import DATA_HEADING, TRUNCATION_MARK
 
 # A segment, as JSON: a literal; the number of a source, whose whole content it is; a negative
@@ -55,20 +46,6 @@ _DATE: Final = re.compile(r"\[[A-Z][a-z]+day, \d{4}-\d\d-\d\d \d\d:\d\d\]")
 _NEXT_BOUNDARY: Final = re.compile("|".join(map(re.escape, (*MARKS, "\n"))))
 _WORD: Final = re.compile(r"\w")
 _TEXT: Final = re.compile(r"\S")
-# Stored events have the positions of these texts, and of the patterns of a turn: change none, and
-# append new ones.
-KNOWN_TEXTS: Final = (
-    f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n",
-    TRANSPARENCY_CLAUSE,
-    DATE_OPENING,
-    DATE_NOTICE,
-)
-_KNOWN: Final = re.compile("(" + "|".join(map(re.escape, KNOWN_TEXTS)) + ")")
-_PATTERNS: Final = (
-    *(("time", " "), ("- ", "time", " ", "name", ": ")),
-    *(("- ", "time", " user: "), ("- ", "time", " assistant: ")),
-)
-MAX_PATTERNS: Final = 8
 # A shorter match must be a complete line.
 MIN_PART: Final = 24
 _PROBES: Final = (32, 16, 8, 4, 2, 1)
@@ -292,44 +269,6 @@ def split_own(text: str, own_texts: Iterable[str], unmatched: list[str]) -> list
             for part in parts
         )
     )
-
-
-def shorten(segments: Sequence[Any]) -> Any:
-    """Return the segments of a text in fewer bytes: `lengthen` returns them again.
-
-    A whole source is its number, with a negative number for a pattern of additions before it. A
-    known text is its position, as a byte.
-    """
-    *before, last = segments or [None]
-    if isinstance(last, int) and last >= 0:
-        if not before:
-            return last
-        for place, pattern in enumerate(_PATTERNS):
-            if before == _of_source(pattern, last):
-                return -(last * MAX_PATTERNS + place) - 1
-    parts: list[Any] = []
-    for segment in segments:
-        found = _KNOWN.split(segment) if isinstance(segment, str) else [segment]
-        parts += [
-            bytes([KNOWN_TEXTS.index(part)]) if part in KNOWN_TEXTS else part
-            for part in found
-            if part != ""
-        ]
-    return parts
-
-
-def lengthen(stored: Any) -> list[Any]:
-    """Return the segments that `shorten` has returned as `stored`."""
-    if isinstance(stored, int):
-        if stored >= 0:
-            return [stored]
-        number, place = divmod(-stored - 1, MAX_PATTERNS)
-        return [*_of_source(_PATTERNS[place], number), number]
-    return [KNOWN_TEXTS[part[0]] if isinstance(part, bytes) else part for part in stored]
-
-
-def _of_source(pattern: Iterable[str], number: int) -> list[Segment]:
-    return [_field_segment(number, part) if part in _FIELDS else part for part in pattern]
 
 
 def join(

@@ -9,15 +9,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from memory.context import tokens
 from memory.context.chat import date_prefix, fact_line, turn_line, turn_text, with_speaker
-from memory.context.segments import (
-    KNOWN_TEXTS,
-    SourceText,
-    Splitter,
-    join,
-    lengthen,
-    shorten,
-    split_own,
-)
+from memory.context.recall_events import _USUAL
+from memory.context.segments import SourceText, Splitter, join, split_own
 
 AT = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
 WORDS = [
@@ -50,7 +43,6 @@ def test_any_text_is_joined_as_it_was(contents: list[str], data: st.DataObject) 
     text = "".join(data.draw(st.lists(pieces, max_size=6)))
     segments, unmatched = split(text, sources)
     assert join(segments, sources, unmatched) == text
-    assert lengthen(shorten(segments)) == segments
 
 
 # The same texts in each run: a few more of a text that is cut in its middle do not match.
@@ -112,25 +104,5 @@ def test_many_equal_lines_take_no_quadratic_time() -> None:
     assert join(segments, [lines] * 20, unmatched) == text
 
 
-def test_turns_and_known_texts_are_stored_as_numbers() -> None:
-    sources = [SHORT, SourceText("It rains.", name="Maria", time=date_prefix(AT))]
-    for text, stored in (
-        ("It rains.", 1),
-        (f"{date_prefix(AT)} It rains.", -9),
-        (turn_line("It rains.", "Maria", AT), -10),
-        (turn_line("It rains.", "user", AT), -11),
-        (f"{KNOWN_TEXTS[0]}It rains.", [b"\x00", 1]),
-    ):
-        segments, unmatched = split(text, sources)
-        assert (shorten(segments), unmatched) == (stored, [])
-        assert join(lengthen(stored), sources, []) == text
-
-
-def test_known_texts_of_stored_events_do_not_change() -> None:
-    """A text that changes is appended, and the old one stays."""
-    assert [crc32(text.encode()) for text in KNOWN_TEXTS] == [
-        1277608848,
-        3249209364,
-        1878069585,
-        2245931811,
-    ]
+def test_the_usual_event_that_stored_events_refer_to_does_not_change() -> None:
+    assert crc32(_USUAL) == 3695066397

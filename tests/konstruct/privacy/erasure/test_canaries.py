@@ -26,11 +26,13 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.privacy.erasure.erasing import carry_out
 from memory import indexing
+from memory.context.recall_events import unpack
 from memory.models import Message, RecallEvent
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.audit.people import Person
 from tenants.context import tenant_scope
+from tenants.models import Tenant
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, connected, post, slack  # noqa: F401
 from tests.konstruct.conftest import Browser, Post, Program
@@ -72,8 +74,12 @@ def interfaces_in(text: str | bytes) -> list[str]:
 
 
 def dump() -> str:
-    """Return the whole database, of all tenants, as pg_dump writes it."""
-    return tool("pg_dump", "--dbname", connections["default"].settings_dict["NAME"])
+    """Return the whole database, of all tenants, as pg_dump writes it, and what it has packed."""
+    packed = []
+    for tenant in Tenant.objects.all():
+        with tenant_scope(tenant.id):
+            packed += [unpack(bytes(event.packed)) for event in RecallEvent.objects.all()]
+    return tool("pg_dump", "--dbname", connections["default"].settings_dict["NAME"]) + str(packed)
 
 
 def cache() -> bytes:
