@@ -5,7 +5,6 @@ outside of a transaction gets a transaction around it. The settings end with the
 that no pooled session keeps a tenant (docs/decisions/0039).
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +12,6 @@ from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any, Final, cast
 from uuid import UUID
-from weakref import ref
 
 import django.db.backends.postgresql.base  # noqa: F401  (Django 6.1: base before introspection)
 import psycopg
@@ -105,10 +103,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         # The settings of the open transaction. Empty: a rollback to a savepoint may have undone it.
         self._entered = ""
-        # To send before the next statement of the open transaction.
-        self._pending = ""
         self.introspection = OwnSchemaIntrospection(self)
-        self.execute_wrappers.append(partial(_run_in_tenant, ref(self)))
+        self.execute_wrappers.append(_run_in_tenant)
 
     @property
     def tenant_id(self) -> UUID | None:
@@ -182,17 +178,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def local_settings(self, values: Mapping[str, str]) -> Iterator[None]:
         """Change settings of Postgres for the block, which only reads, in an open transaction.
 
-        They are changed in one message. After the block the next statement of the transaction
-        resets them, if there is one, to what the transaction had before.
+        After the block they are again what the transaction had before.
         """
         self.enter("SAVEPOINT local_settings", *_local(values))
         try:
             yield
-        except BaseException:
+        finally:
             if not self.connection.closed:
                 self._send(_RESET_LOCAL)
-            raise
-        self._pending = f"{self._pending}; {_RESET_LOCAL}".removeprefix("; ")
 
     def enter(self, *further: str, is_rollback: bool = False) -> None:
         """Have the open transaction, or one that this begins, be in the schema and tenant.
@@ -211,9 +204,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 begin += f"; SET LOCAL statement_timeout = '{limit}'"
             statements = [begin, wanted, *further]
         elif status == TransactionStatus.INTRANS:
-            reset = [self._pending] if self._pending else []
-            statements = [*reset, *([wanted] if wanted != self._entered else ()), *further]
-        self._pending = ""
+            statements = [*([wanted] if wanted != self._entered else ()), *further]
         if statements:
             self._send("; ".join(statements))
         self._entered = "" if is_rollback else wanted
@@ -265,23 +256,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return super().create_cursor()
 
     def is_usable(self) -> bool:
-        """Return whether Postgres has not closed the connection, by the state of its socket.
+        """Return whether Postgres has not closed the connection.
 
         Django's own method asks Postgres, which is a round trip for each request.
         """
-        if self.connection is None or not pool.is_alive(self.connection):
-            return False
-        return self.connection.info.transaction_status in (
-            TransactionStatus.IDLE,
-            TransactionStatus.INTRANS,
-        )
+        return self.connection is not None and pool.is_alive(self.connection)
 
     def close_if_broken(self) -> None:
         """Close a connection that Postgres has closed, so that the next statement opens a new one.
 
         For threads outside of requests, which may have waited for a server that was down.
         """
-        if self.connection is not None and not self.in_atomic_block and not self.is_usable():
+        if not self.in_atomic_block and not self.is_usable():
             self.close()
 
     def copy(self, alias: str | None = None) -> "DatabaseWrapper":
@@ -304,11 +290,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection is not None and self.pool is not None:
             self.close()
 
-    def __del__(self) -> None:
-        # The thread has ended without closing it. Its slot in the pool must not be lost.
-        if getattr(self.connection, "_pool", None) is not None:
-            pool.abandon(self.connection)
-
 
 def _local(values: Mapping[str, str]) -> Iterator[str]:
     for name, value in values.items():
@@ -323,7 +304,6 @@ def _settings_of(schemas: tuple[str, ...], tenant_id: UUID | None) -> str:
 
 
 def _run_in_tenant(
-    wrapper: "ref[DatabaseWrapper]",
     execute: Callable[..., Any],
     statement: Any,
     params: Any,
@@ -331,7 +311,7 @@ def _run_in_tenant(
     context: dict[str, Any],
 ) -> Any:
     """Run a statement in a transaction of the connection's tenant: one of Django's, or its own."""
-    connection = cast(DatabaseWrapper, wrapper())
+    connection: DatabaseWrapper = context["connection"]
     if context["cursor"].cursor.connection is not connection.connection:
         raise InterfaceError("the cursor's connection was given back to its pool, or closed")
     text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
@@ -389,16 +369,3 @@ def _execute(connection: DatabaseWrapper, execute: Callable[..., Any], *argument
                 f"{reason}: no tenant is entered, see tenants.context.tenant_scope"
             ) from error.__cause__
         raise
-
-
-# A forked child must neither use nor close its parent's connections.
-_inherited: list[Any] = []
-
-
-def _forget_inherited_pools() -> None:
-    pools = DatabaseWrapper._connection_pools
-    _inherited.extend(pools.values())
-    pools.clear()
-
-
-os.register_at_fork(after_in_child=_forget_inherited_pools)

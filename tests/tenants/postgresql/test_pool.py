@@ -1,13 +1,11 @@
 """Threads that share a connection pool: each in its tenant, without a connection while it waits."""
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 from typing import Any
-from unittest.mock import Mock
 from uuid import UUID
 
 import psycopg
@@ -33,7 +31,6 @@ from tenants.postgresql import pool as pool_module
 from tenants.servers import MAIN
 from tests import database
 from tests.database import MakeTenant
-from tests.konstruct.running import run_python
 from tests.servers import pooler
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, by_the_driver, names
 
@@ -361,52 +358,3 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
             pass
         with release_connections():
             assert free(pool) == 1
-
-
-@pytest.mark.of_a_session
-def test_a_forked_child_uses_no_connection_of_its_parents(
-    process_environment: dict[str, str],
-) -> None:
-    script = """
-import os, sys, django
-django.setup()
-from django.db import connections
-main = connections["default"]
-def backend():
-    with main.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return cursor.fetchone()[0]
-assert main.pool.max_size == 2
-parents = backend()
-main.close()
-child = os.fork()
-if not child:
-    other = backend()
-    main.close()
-    os._exit(other == parents)
-assert os.waitpid(child, 0)[1] == 0
-assert backend() == parents
-main.close()
-print("done")
-"""
-    environment = {
-        **process_environment,
-        "DATABASE_POOL_SIZE": "2",
-        "DJANGO_SETTINGS_MODULE": "konstruct.settings",
-    }
-    ran = run_python("-c", script, env=environment)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
-
-
-def test_two_threads_discard_an_abandoned_connection_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class TakenByAnother(deque[Any]):
-        def __bool__(self) -> bool:
-            found = len(self) > 0
-            self.clear()
-            return found
-
-    monkeypatch.setattr(pool_module, "_abandoned", TakenByAnother([Mock()]))
-    monkeypatch.setattr(pool_module, "is_alive", lambda _: True)
-    assert pool_module.take_from_pool(Mock(), lambda: "another") == "another"
