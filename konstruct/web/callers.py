@@ -8,8 +8,7 @@ grants no access: Django authenticates each request.
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Final
@@ -74,26 +73,27 @@ class Request(ASGIRequest):
 class Callers:
     """The verified callers and their limits. Use it in one event loop."""
 
-    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._verified: OrderedDict[str, tuple[str, float]] = OrderedDict()
+    def __init__(self, threads: int) -> None:
+        self._verified: dict[str, tuple[str, float]] = {}
         self._max_of_one = max(1, int(threads * MAX_FRACTION_OF_ONE))
         self._unverified = asyncio.Semaphore(max(1, int(threads * MAX_FRACTION_UNVERIFIED)))
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def recall(self, caller: Caller, *, max_age: float = FRESH_SECONDS) -> bool:
+    def recall(self, caller: Caller, max_age: float) -> bool:
         """Set the name of a caller with remembered credentials. Return whether they are."""
         name, verified_at = self._verified.get(caller.digest, ("", 0.0))
-        caller.name = name if self._clock() - verified_at < max_age else ""
-        return bool(caller.name)
+        if not name or time.monotonic() - verified_at >= max_age:
+            return False
+        caller.name = name
+        return True
 
     def remember(self, caller: Caller) -> None:
         """Remember the credentials of a caller; forget them if it has no name."""
         self._verified.pop(caller.digest, None)
         if caller.name:
-            self._verified[caller.digest] = (caller.name, self._clock())
+            self._verified[caller.digest] = (caller.name, time.monotonic())
             if len(self._verified) > MAX_REMEMBERED_CALLERS:
-                self._verified.popitem(last=False)
+                del self._verified[next(iter(self._verified))]
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[None]:
@@ -116,10 +116,7 @@ class Callers:
             yield
 
     def _limit(self, name: str, most: int) -> asyncio.Semaphore:
-        limit = self._limits.get(name)
-        if limit is None:
-            self._limits[name] = limit = asyncio.Semaphore(most)
-        return limit
+        return self._limits.setdefault(name, asyncio.Semaphore(most))
 
 
 def caller_of(scope: Any) -> Caller:

@@ -260,7 +260,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         Django's own method asks Postgres, which is a round trip for each request.
         """
-        return self.connection is not None and pool.is_alive(self.connection)
+        return (
+            self.connection is not None
+            and pool.is_alive(self.connection)
+            and self.connection.info.transaction_status != TransactionStatus.INERROR
+        )
 
     def close_if_broken(self) -> None:
         """Close a connection that Postgres has closed, so that the next statement opens a new one.

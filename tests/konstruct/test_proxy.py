@@ -102,6 +102,24 @@ def test_plain_http_is_sent_to_https(deployment: Deployment) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5",
+        b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked",
+        b"PRI * HTTP/2.0",
+        b"GET / HTTP/0.9",
+    ],
+)
+def test_a_request_with_an_ambiguous_end_is_refused(
+    deployment: Deployment, request_line: bytes
+) -> None:
+    with create_connection(("127.0.0.1", deployment.nginx.http), timeout=60) as client:
+        client.sendall(request_line + b"\r\nHost: localhost\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+        received = b"".join(iter(partial(client.recv, 65536), b""))
+    assert (received[:13], received.count(b"HTTP/1.1 ")) == (b"HTTP/1.1 400 ", 1)
+
+
 def test_the_host_decides_the_tenant_and_the_key_fits_to_it(
     deployment: Deployment, program_a: Program
 ) -> None:
