@@ -26,7 +26,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
-from konstruct.local.embedded.postgres import BOOTSTRAP
+from konstruct.local.embedded.services import BOOTSTRAP
 from tenants.context import leave_tenant, public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning

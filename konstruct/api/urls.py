@@ -23,11 +23,10 @@ from konstruct.api.resources.memory import (
     conversations,
     extraction_runs,
     facts,
-    imports,
     recall_events,
     search,
 )
-from konstruct.api.resources.operations import api_keys, escalations, usage
+from konstruct.api.resources.operations import escalations, usage
 from konstruct.api.resources.people import erasures, users
 
 router = SimpleRouter(use_regex_path=False)
@@ -36,7 +35,7 @@ for prefix, viewset, basename in (
     ("agents/<uuid:agent_id>/versions", agents.AgentVersionViewSet, "agent-version"),
     ("agents/<uuid:agent_id>/dry-runs", dry_runs.DryRunViewSet, "dry-run"),
     ("agents/<uuid:agent_id>/questions", dry_runs.QuestionViewSet, "question"),
-    ("api-keys", api_keys.ApiKeyViewSet, "api-key"),
+    ("api-keys", usage.ApiKeyViewSet, "api-key"),
     ("context", context.ContextViewSet, "context"),
     ("conversations", conversations.ConversationViewSet, "conversation"),
     ("erasures", erasures.ErasureViewSet, "erasure"),
@@ -44,7 +43,7 @@ for prefix, viewset, basename in (
     ("extraction-runs", extraction_runs.ExtractionRunViewSet, "extraction-run"),
     ("extractions", extraction_runs.ExtractionViewSet, "extraction"),
     ("facts", facts.FactViewSet, "fact"),
-    ("imports", imports.HistoryImportViewSet, "history-import"),
+    ("imports", extraction_runs.HistoryImportViewSet, "history-import"),
     ("identities", users.IdentityViewSet, "identity"),
     ("language-models", agents.LanguageModelViewSet, "language-model"),
     ("memories", search.MemoryViewSet, "memory"),

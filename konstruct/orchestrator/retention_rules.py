@@ -1,7 +1,7 @@
 """Retention rules: setting, changing, removing and previewing them.
 
 A rule that people shorten takes effect after a day, and can be cancelled until then. The owner's
-process applies rules (konstruct.privacy.retention).
+process applies rules (konstruct.privacy.erasure.messages).
 """
 
 from dataclasses import dataclass

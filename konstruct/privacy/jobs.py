@@ -16,7 +16,7 @@ from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.erasure.erasing import ErasureInProgress
-from konstruct.privacy.retention import apply_rules
+from konstruct.privacy.erasure.messages import apply_rules
 from tenants import jobs
 from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
 from tenants.audit.tombstones import TOMBSTONES, write_tombstones

@@ -47,24 +47,24 @@ TENANT_APPS = [
 INSTALLED_APPS = SHARED_APPS + [app for app in TENANT_APPS if app not in SHARED_APPS]
 
 MIDDLEWARE = [
-    "konstruct.api.http.middleware.RequestIdMiddleware",
+    "konstruct.middleware.RequestIdMiddleware",
     "tenants.http.ClientAddressMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "django.middleware.gzip.GZipMiddleware",
-    "konstruct.api.http.middleware.ProblemMiddleware",
+    "konstruct.middleware.ProblemMiddleware",
     "konstruct.middleware.ContentSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "konstruct.middleware.LanguageMiddleware",
     "tenants.http.TenantMiddleware",
     "tenants.http.SessionMiddleware",
-    "konstruct.api.http.middleware.SlashMiddleware",
+    "konstruct.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "konstruct.admin.pages.AdminMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "konstruct.api.http.middleware.ApiKeyTenantMiddleware",
+    "konstruct.middleware.ApiKeyTenantMiddleware",
 ]
 ROOT_URLCONF = "konstruct.urls.tenant"
 PUBLIC_SCHEMA_URLCONF = "konstruct.urls.public"
@@ -143,7 +143,7 @@ UNFOLD = {
         "show_search": True,
         "command_search": True,
     },
-    "COMMAND": {"search_callback": "konstruct.admin.search.palette"},
+    "COMMAND": {"search_callback": "konstruct.admin.conversations.palette"},
 }
 
 # Further classes that may be built from a checkpoint; see docs/context.md.
@@ -215,12 +215,12 @@ REST_FRAMEWORK = {
         "konstruct.api.auth.authentication.ApiKeyAuthentication",
         "konstruct.api.auth.authentication.AdminSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerPermission"],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.authentication.CallerPermission"],
     "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.FastJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
-    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.CursorPagination",
-    "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.filters.FilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.CursorPagination",
+    "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.lists.FilterBackend"],
     "EXCEPTION_HANDLER": "konstruct.api.http.problems.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.

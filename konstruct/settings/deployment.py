@@ -251,7 +251,7 @@ for _server, _database in DATABASES.items():
 # django-tenants requires the second one, which has no effect after the first.
 DATABASE_ROUTERS = ["tenants.servers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 # Called for the directory of pg_dump and pg_restore. None: wherever PATH finds them.
-POSTGRES_BIN = "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE else None
+POSTGRES_BIN = "konstruct.local.embedded.services.binaries" if EMBEDDED_DATABASE else None
 # The journal of erasures, outside of the database: see tenants/journal.py.
 ERASURE_JOURNAL = text("ERASURE_JOURNAL")
 if EMBEDDED_DATABASE and not ERASURE_JOURNAL:

@@ -21,12 +21,8 @@ from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpResponse
 
-from konstruct.api.http.middleware import (
-    ApiKeyTenantMiddleware,
-    ProblemMiddleware,
-    RequestIdMiddleware,
-)
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
+from konstruct.middleware import ApiKeyTenantMiddleware, ProblemMiddleware, RequestIdMiddleware
 from tenants.http import SessionMiddleware, TenantMiddleware, address_of, throttled_address
 
 # The longest wait of a request for a thread: a tenant may send a thousand at once.

@@ -12,7 +12,7 @@ from tenants import jobs, journal
 from tenants.context import required_tenant_id
 
 TOMBSTONES: Final = jobs.owner_kind("tombstone")
-# Kinds of rows that `restore` removes again (konstruct/backups/replaying.py).
+# Kinds of rows that `restore` removes again (konstruct/backups/restoring.py).
 KEY: Final = "key"
 MEMBER: Final = "member"
 FACT: Final = "fact"

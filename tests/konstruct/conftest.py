@@ -17,7 +17,7 @@ from konstruct.api.auth.keys import issue_key, new_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure import person
 from memory.context import recall_events, recall_traces
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -41,7 +41,7 @@ def _no_wait_for_tests_beside_it(request: pytest.FixtureRequest) -> Iterator[Non
     """Erasures do not wait for transactions of other tests, which can take a minute."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("alone"):
-            patch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0)
+            patch.setattr(person, "TRANSACTION_TIMEOUT_SECONDS", 0)
         yield
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from konstruct.local import embedded
-from konstruct.local.embedded import postgres
+from konstruct.local.embedded import services
 from tenants.checks import unsafe_privileges
 from tests import database
 
@@ -21,10 +21,10 @@ ENTERS = "SELECT set_config('app.current_tenant', '', false)"
 
 
 def bootstrap(
-    *arguments: str, script: Path = postgres.BOOTSTRAP, **environment: str
+    *arguments: str, script: Path = services.BOOTSTRAP, **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run the script in the test's database, as an administrator does."""
-    psql = [postgres.binaries() / "psql", "--no-psqlrc", "--quiet", "--file", script]
+    psql = [services.binaries() / "psql", "--no-psqlrc", "--quiet", "--file", script]
     return subprocess.run(
         [*psql, "--dbname", embedded.database_url("superuser", NAME), *arguments],
         env=os.environ | environment,
@@ -100,7 +100,7 @@ def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
 def test_a_server_below_the_needed_version_is_refused_first(created: None, tmp_path: Path) -> None:
     """As if a newer version were needed than this server's."""
     script = tmp_path / "bootstrap.sql"
-    script.write_text(postgres.BOOTSTRAP.read_text().replace("< 160000", "< 990000"))
+    script.write_text(services.BOOTSTRAP.read_text().replace("< 160000", "< 990000"))
     before = state()
     ran = bootstrap(script=script)
     assert ran.returncode == 3

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 
-from konstruct.local.embedded import postgres
+from konstruct.local.embedded import services
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests import database
@@ -203,7 +203,7 @@ SECOND_LOGIN = "konstruct_app_2"
 def second_login() -> Iterator[str]:
     """Yield the URL of a second login of the application, which is dropped after the test."""
     password = "of-the-second-login"
-    psql = [postgres.binaries() / "psql", "-Xq", "-d", database.url_of("superuser")]
+    psql = [services.binaries() / "psql", "-Xq", "-d", database.url_of("superuser")]
     ran = subprocess.run(
         [*psql, "-v", f"login={SECOND_LOGIN}", "-f", PROJECT / "deploy" / "app_login.sql"],
         env={**os.environ, "KONSTRUCT_APP_PASSWORD": password},

@@ -18,8 +18,8 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from konstruct.api.auth.authentication import Caller, caller_of
 from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import IdempotencyRecord, KeyScope

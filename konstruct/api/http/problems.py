@@ -22,9 +22,8 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions as drf
 from structlog.contextvars import get_contextvars
 
+from konstruct.api.auth.authentication import OutsideOfKey
 from konstruct.api.auth.keys import KeyInvalid, KeyTooWide
-from konstruct.api.auth.permissions import OutsideOfKey
-from konstruct.api.http.pagination import InvalidCursor
 from konstruct.llm.completions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
@@ -77,6 +76,14 @@ OTHER_KINDS: Final = {
     "missing-slash": "Addresses end with a slash.",
     "reply-interrupted": "The reply was interrupted, and is generated again.",
 }
+
+
+class InvalidCursor(drf.NotFound):
+    """A cursor that this list of this tenant, in this order, did not create."""
+
+    default_detail = (
+        "This is not a cursor of this list in this order. Use `next` or `previous` unchanged."
+    )
 
 
 @dataclass(frozen=True)

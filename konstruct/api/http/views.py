@@ -21,7 +21,7 @@ from rest_framework.reverse import reverse
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.viewsets import GenericViewSet
 
-from konstruct.api.auth.permissions import Caller, TenantThrottle, caller_of
+from konstruct.api.auth.authentication import Caller, TenantThrottle, caller_of
 from konstruct.api.http.bodies import validate_query
 from konstruct.api.http.operations import (
     READ_ACTIONS,

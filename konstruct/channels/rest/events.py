@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
-from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http import bodies, lists, schema, views
 from konstruct.channels import webhooks
 from konstruct.channels.rest import responses
 from konstruct.outgoing import AddressRefused
@@ -318,14 +318,14 @@ class WebhookDeliverySerializer(serializers.ModelSerializer):
         return delivery.last_error or None
 
 
-class WebhookDeliveryFilter(filters.FilterSet):
+class WebhookDeliveryFilter(lists.FilterSet):
     """Filters of the list."""
 
-    webhook_id = filters.Filter(
+    webhook_id = lists.Filter(
         serializers.UUIDField, "Only of this webhook.", lookup="subscription__exact"
     )
-    event_id = filters.Filter(serializers.UUIDField, "Only this event.")
-    state = filters.ChoiceFilter(
+    event_id = lists.Filter(serializers.UUIDField, "Only this event.")
+    state = lists.ChoiceFilter(
         "Only deliveries in this state.", ["waiting", "delivered", "failed"], method="of_state"
     )
 

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.routers import SimpleRouter
 
-from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import filters, problems, schema, views
+from konstruct.api.auth.authentication import Caller
+from konstruct.api.http import lists, problems, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.people import erasures
 from konstruct.channels.rest import history_import, responses
@@ -50,10 +50,10 @@ INTERRUPTED = problems.Problem(
 )
 
 
-class MessageFilter(filters.ThreadFilter, filters.TimeRangeFilter, filters.MetadataFilter):
+class MessageFilter(lists.ThreadFilter, lists.TimeRangeFilter, lists.MetadataFilter):
     """Filters of the list."""
 
-    status = filters.ChoiceFilter(
+    status = lists.ChoiceFilter(
         "Only messages with this status.",
         [status.value for status in replies.Status],
         method="of_status",

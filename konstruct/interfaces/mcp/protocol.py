@@ -22,7 +22,7 @@ from mcp_types.version import (
 )
 from pydantic import ValidationError
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.interfaces.mcp.tools import TOOLS, Tool, ToolResult, tools_for
 
 VERSION_HEADER: Final = "MCP-Protocol-Version"

@@ -12,9 +12,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.schemas.openapi import AutoSchema
 
-from konstruct.api.auth.permissions import Caller
-from konstruct.api.http import bodies, operations, pagination
-from konstruct.api.http.pagination import CURSOR_TEXT
+from konstruct.api.auth.authentication import Caller
+from konstruct.api.http import bodies, lists, operations
+from konstruct.api.http.lists import CURSOR_TEXT
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import (
     FACT_ORDER,
@@ -473,7 +473,7 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     facts = filter_facts(
         required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
-    pages = pagination.CursorPagination()
+    pages = lists.CursorPagination()
     page = pages.rows(
         facts.defer("embedding"),
         ordering=FACT_ORDER,

@@ -12,7 +12,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth import authentication, permissions
+from konstruct.api.auth import authentication
 from konstruct.api.http import operations, problems, views
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.errors import MCP_ENDPOINT
@@ -96,7 +96,7 @@ class McpViewSet(views.ApiViewSet):
             self.caller.named["user_id"] = user_id  # for the access log
         is_read = tool.action in operations.READ_ACTIONS
         try:
-            permissions.require_scope(self.caller, tool.scope)
+            authentication.require_scope(self.caller, tool.scope)
             with nullcontext() if tool.own_transaction else transaction.atomic():
                 outcome = tool.run(self.caller, arguments)
                 self.called = replace(self.called, subject=outcome.subject or tool.subject)

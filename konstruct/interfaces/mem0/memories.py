@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.llm.completions import LLMError
 from konstruct.orchestrator import exceptions, language_models, models, usage
 from konstruct.orchestrator.extraction import checks, runs

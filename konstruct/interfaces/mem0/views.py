@@ -13,8 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from konstruct.api.auth.authentication import ApiKeyAuthentication
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import ApiKeyAuthentication, Caller
 from konstruct.api.http import problems, views
 from konstruct.interfaces.mem0 import memories, serializers as requests
 from konstruct.interfaces.mem0.memories import memories_of, require_entity

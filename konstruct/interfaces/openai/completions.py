@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.channels.rest.responses import event
 from konstruct.interfaces import errors
 from konstruct.interfaces.openai import requests

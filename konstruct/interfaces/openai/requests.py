@@ -13,7 +13,7 @@ from typing import Any, Final
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.api.http.problems import problem_of
 from konstruct.channels.rest.serializers import SamplingSerializer
 from konstruct.interfaces.errors import InvalidParameter

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from konstruct.local.embedded import paths, supervision
-from konstruct.local.embedded.postgres import SETTINGS, binaries
+from konstruct.local.embedded.services import SETTINGS, binaries
 
 USAGE = """usage: python -m konstruct.local.embedded stop
        python -m konstruct.local.embedded tool (psql | pg_dump | pg_restore | …) [arguments]"""

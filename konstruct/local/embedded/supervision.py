@@ -23,8 +23,7 @@ import psutil
 
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.paths import EmbeddedError
-from konstruct.local.embedded.postgres import Postgres
-from konstruct.local.embedded.services import Service, Valkey
+from konstruct.local.embedded.services import Postgres, Service, Valkey
 from konstruct.processes import bind_to_parent
 
 SERVICES: dict[str, Service] = {service.name: service for service in (Postgres(), Valkey())}

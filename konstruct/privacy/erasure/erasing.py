@@ -19,7 +19,7 @@ from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from konstruct.orchestrator.models import HistoryMerge
-from konstruct.privacy.erasure import messages, person as persons, storage
+from konstruct.privacy.erasure import messages, person as persons
 from konstruct.privacy.erasure.person import Person, add_rows, now
 from memory.models import Message
 from tenants import journal, transaction
@@ -225,11 +225,11 @@ def _end(
     tables |= progress.found["tables"].keys()
     # Tables of all tenants are not rewritten: only ids were removed from them.
     tables &= set(persons.tables_of_tenant())
-    stored = storage.purge_files(tables, rewrite=rewrite)
+    stored = persons.purge_files(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, stored)
     # Old versions of the request row contain the person's ids.
     for model in (ErasureRequest, PersonRow):
-        storage.purge_one_more_file(model._meta.db_table, stored, rewrite=rewrite)
+        persons.purge_one_more_file(model._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
     return receipt
@@ -249,7 +249,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replay
             keys = fetch_column(_CREATED, person.parameters())
             progress.add_rows(IdempotencyRecord._meta.db_table, keys, len(keys), "removed")
             progress.save()
-        progress.add_cache_keys(storage.remove_keys(person))
+        progress.add_cache_keys(persons.remove_keys(person))
         _remove_replies_to_others(request, person, progress, is_replayed=is_replayed)
         progress.step("removes messages")
         # Ends: each batch removes messages of a person who can send no more.
@@ -271,7 +271,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replay
         logger.info("An erasure begins another round: %s", error)
         progress.reload()
     # Meanwhile a window may have been rebuilt.
-    progress.add_cache_keys(storage.remove_keys(person))
+    progress.add_cache_keys(persons.remove_keys(person))
     return person
 
 

@@ -67,7 +67,7 @@ def test_an_error_of_the_server_has_a_page(
 
     client = browser(tenant_a)
     client.raise_request_exception = False
-    monkeypatch.setattr("konstruct.admin.search.query_of", fail)
+    monkeypatch.setattr("konstruct.admin.conversations.query_of", fail)
     page = client.get("/admin/search/")
     assert (page.status_code, is_branded(page)) == (500, True)
     assert "of the server" not in page.text

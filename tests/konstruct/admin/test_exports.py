@@ -18,8 +18,8 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
-from konstruct.privacy.erasure import erasing, messages, storage
-from konstruct.privacy.retention import apply_rules
+from konstruct.privacy.erasure import erasing, messages, person
+from konstruct.privacy.erasure.messages import apply_rules
 from konstruct.web.application import Application
 from memory.models import Message
 from tenants.admin import exports
@@ -246,7 +246,7 @@ def test_erasures_and_retention_delete_all_exports(
     *,
     is_running: bool,
 ) -> None:
-    monkeypatch.setattr(storage, "_purge_table", lambda *_, **__: None)
+    monkeypatch.setattr(person, "_purge_table", lambda *_, **__: None)
     export_id = request_export(admin, MESSAGES, "?user=maria")
 
     removed = []

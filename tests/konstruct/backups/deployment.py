@@ -12,7 +12,7 @@ from unittest import mock
 import psycopg
 
 from konstruct.local import embedded
-from konstruct.local.embedded.postgres import binaries
+from konstruct.local.embedded.services import binaries
 from tests.konstruct.running import PROJECT, run_python
 
 # Each process of a test run has separate deployments.

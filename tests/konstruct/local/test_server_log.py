@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from psycopg import Connection, sql
 
 from konstruct.local import embedded
-from konstruct.local.embedded.postgres import SETTINGS
+from konstruct.local.embedded.services import SETTINGS
 from konstruct.logs import RedactingFormatter
 from tenants import checks
 from tenants.context import connection, tenant_scope

@@ -15,8 +15,8 @@ from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
+from konstruct.privacy.erasure.messages import apply_rules
 from konstruct.privacy.merge import carry_out as move
-from konstruct.privacy.retention import apply_rules
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, RecallEvent
 from memory.recall import recall

@@ -19,8 +19,8 @@ from konstruct.privacy import merge
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
+from konstruct.privacy.erasure.messages import apply_rules
 from konstruct.privacy.jobs import MERGE
-from konstruct.privacy.retention import apply_rules
 from memory.models import AgentUserModel, Message
 from tenants import personal_data
 from tenants.audit.access_log import Actor

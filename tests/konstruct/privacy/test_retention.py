@@ -13,7 +13,7 @@ from django_redis import get_redis_connection
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
-from konstruct.privacy import retention
+from konstruct.privacy.erasure import messages
 from memory import indexing
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -61,7 +61,7 @@ def keep(tenant: Tenant, days: int, agent_id: UUID | None = None) -> None:
 
 def applied(tenant: Tenant) -> dict[UUID, int]:
     with database.as_owner(), tenant_scope(tenant.id):
-        return retention.apply_rules()
+        return messages.apply_rules()
 
 
 def test_old_messages_are_removed_with_their_index_and_window(
@@ -126,7 +126,7 @@ def test_messages_are_kept_without_a_rule(tenant_a: Tenant, history: Callable[..
 def test_batches_continue_and_keep_replies_with_their_messages(
     tenant_a: Tenant, agent: Agent, send_message: SendMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "BATCH", 2)
+    monkeypatch.setattr(messages, "RETENTION_BATCH", 2)
     for number in range(5):
         send_message(f"Message {number}.", "maria", f"t{number}")
     with tenant_scope(tenant_a.id):
@@ -155,14 +155,14 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
         append_message(tenant_a.id, agent.id, user_id, "user", "alone since")
     with tenant_scope(tenant_a.id):
         RetentionRule.objects.create(days=30)
-    delete, deleted = retention.short_term.delete_window, set()
+    delete, deleted = messages.short_term.delete_window, set()
 
     def delete_once(*of: Any) -> None:
         if of not in deleted:
             deleted.add(of)
             delete(*of)
 
-    monkeypatch.setattr(retention.short_term, "delete_window", delete_once)
+    monkeypatch.setattr(messages.short_term, "delete_window", delete_once)
     assert applied(tenant_a) == {agent.id: 2}
     cache = get_redis_connection("default")
     assert not cache.exists(memory_short_key(tenant_a.id, agent.id, "bob"))

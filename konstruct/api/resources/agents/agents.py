@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http import bodies, lists, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator import dry_runs, exceptions, language_models, models, tool_catalog
 from konstruct.orchestrator.agents import create_agent, find_agent, restore_agent, update_agent
@@ -162,10 +162,10 @@ class AgentSerializer(serializers.ModelSerializer):
         fields = ["id", "url", *SETTINGS, "created_at"]
 
 
-class AgentFilter(filters.FilterSet):
+class AgentFilter(lists.FilterSet):
     """Filters of the list of agents."""
 
-    is_active = filters.FlagFilter("Only active, or only inactive ones.", ["true", "false"])
+    is_active = lists.FlagFilter("Only active, or only inactive ones.", ["true", "false"])
 
 
 class AgentViewSet(mixins.ListModelMixin, views.ApiViewSet):

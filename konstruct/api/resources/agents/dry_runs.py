@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http import bodies, lists, schema, views
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
 from konstruct.orchestrator import agents, dry_runs, models, usage
@@ -183,11 +183,11 @@ class QuestionRunSerializer(serializers.Serializer):
     last_error = serializers.CharField(help_text="Why the last attempt failed.")
 
 
-class AnswerFilter(filters.TimeRangeFilter):
+class AnswerFilter(lists.TimeRangeFilter):
     """Filters of the list of answers."""
 
-    question_id = filters.Filter(serializers.UUIDField, "Only answers to this question.")
-    version = filters.Filter(
+    question_id = lists.Filter(serializers.UUIDField, "Only answers to this question.")
+    version = lists.Filter(
         serializers.IntegerField,
         "Only answers of the version with this number.",
         min_value=0,

@@ -12,7 +12,7 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, pagination, schema, views
+from konstruct.api.http import bodies, lists, schema, views
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import Agent, ModelTier
@@ -326,7 +326,7 @@ class MessagesQuerySerializer(bodies.StrictSerializer):
     """Query parameters of one session."""
 
     limit = bodies.LimitField(
-        default=pagination.CursorPagination.page_size,
+        default=lists.CursorPagination.page_size,
         max_value=MAX_MESSAGES,
         help_text="Maximum number of messages; the newest are returned. Default: 50.",
     )
@@ -357,11 +357,11 @@ class SessionWithMessagesSerializer(SessionSerializer):
     messages = SessionMessageSerializer(many=True)
 
 
-class SessionPagination(pagination.CursorPagination):
+class SessionPagination(lists.CursorPagination):
     """Sessions by their newest state; its id grows with time."""
 
     def rows_after(
-        self, queryset: SessionStore, position: pagination.Position | None, *, backwards: bool
+        self, queryset: SessionStore, position: lists.Position | None, *, backwards: bool
     ) -> list[Session]:
         """Return one session more than a page holds, beginning after the position."""
         if position is None:

@@ -28,8 +28,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http import bodies, filters, schema, views
-from konstruct.api.http.pagination import CursorPagination, Position
+from konstruct.api.http import bodies, lists, schema, views
+from konstruct.api.http.lists import CursorPagination, Position
 from konstruct.api.resources.people import erasures
 from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import require_storage
@@ -138,16 +138,16 @@ class TurnSerializer(serializers.ModelSerializer):
         ]
 
 
-class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
+class ConversationFilter(lists.ThreadFilter, lists.TimeRangeFilter):
     """Filters of the list of conversations."""
 
-    title = filters.Filter(
+    title = lists.Filter(
         bodies.StrictCharField,
         "Only conversations with this text in their title, regardless of case.",
         method="of_title",
         max_length=200,
     )
-    metadata = filters.Filter(
+    metadata = lists.Filter(
         bodies.FiltersTextField,
         'Only conversations whose metadata has these values, such as `{"ticket": 7}`, as JSON '
         "text.",
@@ -187,10 +187,10 @@ class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
         return rows.annotate(messages=Subquery(count), first_at=Subquery(first))
 
 
-class TranscriptFilter(filters.MemoryOwnerFilter, filters.TimeRangeFilter, filters.MetadataFilter):
+class TranscriptFilter(lists.MemoryOwnerFilter, lists.TimeRangeFilter, lists.MetadataFilter):
     """Filters of a transcript."""
 
-    thread_id = filters.Filter(
+    thread_id = lists.Filter(
         bodies.ChannelIdField,
         "The conversation. Default: all conversations of the agent and the user.",
     )
@@ -336,10 +336,10 @@ class NewItemsSerializer(bodies.ConversationName):
     items = bodies.BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
 
 
-class ItemFilter(filters.MemoryOwnerFilter):
+class ItemFilter(lists.MemoryOwnerFilter):
     """Filters of a conversation's items."""
 
-    thread_id = filters.Filter(bodies.ChannelIdField, "The conversation.", required=True)
+    thread_id = lists.Filter(bodies.ChannelIdField, "The conversation.", required=True)
 
 
 class ItemSerializer(serializers.ModelSerializer):

@@ -1,8 +1,13 @@
-"""Extraction of facts by REST: its progress in each conversation, and runs with their results."""
+"""Extraction of facts by REST (progress, and runs with results), and imports of history.
 
+A job previews or imports a file of another system.
+"""
+
+import base64
 from typing import Any
 from uuid import UUID
 
+from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from rest_framework import mixins, serializers
@@ -10,9 +15,15 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters, schema, views
+from konstruct.api.http import bodies, lists, schema, views
+from konstruct.api.http.operations import actor_of
 from konstruct.orchestrator import exceptions, models
 from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.history_import.assistants import COLUMNS
+from konstruct.orchestrator.history_import.chats import ORDERS
+from konstruct.orchestrator.history_import.importing import FORMATS, Options
+from konstruct.orchestrator.history_import.uploads import request_import
+from konstruct.orchestrator.models import HistoryImport
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -76,10 +87,10 @@ class ComparisonSerializer(serializers.Serializer):
     )
 
 
-class ExtractionRunFilter(filters.ThreadFilter, filters.TimeRangeFilter):
+class ExtractionRunFilter(lists.ThreadFilter, lists.TimeRangeFilter):
     """Filters of the list of runs."""
 
-    state = filters.ChoiceFilter("Only runs in this state.", models.RunState.choices)
+    state = lists.ChoiceFilter("Only runs in this state.", models.RunState.choices)
 
 
 class ComparisonQuery(bodies.StrictSerializer):
@@ -217,12 +228,10 @@ class ExtractionSerializer(serializers.Serializer):
         return super().to_representation(cursor)
 
 
-class ExtractionFilter(filters.ThreadFilter):
+class ExtractionFilter(lists.ThreadFilter):
     """Filters of the list."""
 
-    state = filters.ChoiceFilter(
-        "Only conversations in this state.", list(STATES), method="in_state"
-    )
+    state = lists.ChoiceFilter("Only conversations in this state.", list(STATES), method="in_state")
 
     def in_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Filter by the state of the conversation's job."""
@@ -251,3 +260,110 @@ class ExtractionViewSet(mixins.ListModelMixin, views.ApiViewSet):
         if not runs.EXTRACTIONS.retry(cursor.pk):
             raise exceptions.NothingToRetry(f"The extraction {cursor.pk} has not failed.")
         return Response(self.document(self.get_queryset().get(pk=cursor.pk)))
+
+
+MAX_NAMES = 1000
+BASE64 = RegexValidator(
+    r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)|[A-Za-z0-9+/]{4})\Z",
+    "This is not base64.",
+)
+
+
+class NewHistoryImportSerializer(bodies.StrictSerializer):
+    """A file, how it is read, and who is who in it."""
+
+    file = bodies.StrictCharField(validators=[BASE64], help_text="In base64; a large one as zip.")
+    file_name = bodies.TextField(
+        max_length=255,
+        help_text="Its name, which must stay the same if a longer export is imported.",
+    )
+    format = serializers.ChoiceField(
+        choices=[*FORMATS], required=False, help_text="Default: recognized from the content."
+    )
+    agent = bodies.ChannelIdField(required=False, help_text="Name or id. Only facts need none.")
+    user_id = bodies.ChannelIdField(required=False, help_text="The user of what has no other.")
+    thread_id = bodies.ChannelIdField(
+        required=False, help_text="The conversation of what has none. Default: the file's name."
+    )
+    people = serializers.DictField(
+        child=bodies.ChannelIdField(),
+        required=False,
+        help_text="Ids of users by names, or ids, of the file. Others are left out.",
+    )
+    agent_names = bodies.BoundedListField(
+        child=bodies.TextField(),
+        max_length=MAX_NAMES,
+        required=False,
+        help_text="Names, or ids, of the file that are the agent's.",
+    )
+    time_zone = bodies.TextField(
+        required=False, help_text="Zone of times without one, such as Europe/Berlin."
+    )
+    date_order = serializers.ChoiceField(
+        choices=[*ORDERS], required=False, help_text="Order of dates that can be read in two ways."
+    )
+    columns = serializers.DictField(
+        child=bodies.TextField(),
+        required=False,
+        help_text=f"Names of columns of CSV, for {', '.join(COLUMNS)}.",
+    )
+    dry_run = bodies.StrictBooleanField(default=False, help_text="Store nothing, as a preview.")
+
+    def validate_people(self, people: dict[str, str]) -> dict[str, str]:
+        """Refuse names that no file has."""
+        bodies.StrictCharField(allow_blank=True).run_validation("".join(people))
+        return people
+
+    def validate_file(self, file: str) -> bytes:
+        """Return the bytes."""
+        return base64.b64decode(file)
+
+
+class HistoryImportSerializer(bodies.RowSerializer):
+    """The state of an import, and its report."""
+
+    url = views.UrlField("history-import-detail", help_text="Its address.")
+    state = serializers.ChoiceField(choices=["waiting", "previewed", "imported", "failed"])
+    dry_run = serializers.BooleanField(source="is_dry_run", help_text="Whether nothing is stored.")
+
+    class Meta:
+        model = HistoryImport
+        fields = [
+            *("id", "url", "state", "file_name", "dry_run", "report", "error"),
+            *("created_at", "finished_at"),
+        ]
+
+
+class HistoryImportViewSet(mixins.RetrieveModelMixin, views.ApiViewSet):
+    """Imports of files. They are deleted after a day. Bound keys have no access."""
+
+    queryset = HistoryImport.objects.defer("content", "options")
+    serializer_class = HistoryImportSerializer
+    subject = "history import"
+
+    @views.operation(
+        Action.CREATE,
+        body=NewHistoryImportSerializer,
+        returns={202: HistoryImportSerializer},
+        errors=(402, 409, 422),
+        headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
+    )
+    def create(self, request: Request) -> Response:
+        """Import a file of another system, or preview it.
+
+        A worker reads it: `Location` has the state, and then the report with the conversations, the
+        authors, and what is left out, with places and reasons. Sending the file again adds what is
+        missing. An event `import.done` has the id of the import.
+        """
+        fields = dict(self.fields)
+        content, file_name = fields.pop("file"), fields.pop("file_name")
+        is_dry_run = fields.pop("dry_run")
+        if "agent" in fields:
+            fields["agent"] = str(self.caller.agent(fields["agent"]).pk)
+
+        def write() -> UUID:
+            return request_import(
+                content, file_name, Options(**fields), by=actor_of(request), is_dry_run=is_dry_run
+            ).pk
+
+        return self.create_once(write, status=202)

@@ -14,9 +14,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.api.http import bodies, schema, views
-from konstruct.api.http.filters import ChoiceFilter, Filter, FilterSet
+from konstruct.api.http.lists import ChoiceFilter, Filter, FilterSet
 from konstruct.api.http.problems import FieldError, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory import recall_events

@@ -10,7 +10,7 @@ from rest_framework import exceptions, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters, pagination, views
+from konstruct.api.http import bodies, lists, views
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from memory.context.recall_traces import traces, with_queries
@@ -80,7 +80,7 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializ
     )
 
 
-class RecallEventPagination(pagination.CursorPagination):
+class RecallEventPagination(lists.CursorPagination):
     """A page of recall events, with their queries."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
@@ -88,15 +88,15 @@ class RecallEventPagination(pagination.CursorPagination):
         return with_queries(super().paginate_queryset(queryset, request, view))
 
 
-class RecallEventFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
+class RecallEventFilter(lists.AgentUserFilter, lists.TimeRangeFilter):
     """Filters of the list of recall events."""
 
-    message_id = filters.Filter(
+    message_id = lists.Filter(
         serializers.UUIDField,
         "Only the recall for this message, or for this reply.",
         method="of_message",
     )
-    abstained = filters.FlagFilter(
+    abstained = lists.FlagFilter(
         "Only recalls without results, or only those with results.", ["true", "false"]
     )
 

@@ -11,7 +11,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import bodies, filters, operations, schema, views
+from konstruct.api.http import bodies, lists, operations, schema, views
 from konstruct.orchestrator import exceptions, models, tool_calls
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models.replies import ToolCallState
@@ -120,18 +120,18 @@ class EscalationSerializer(serializers.ModelSerializer):
         ]
 
 
-class EscalationFilter(filters.ThreadFilter):
+class EscalationFilter(lists.ThreadFilter):
     """Filters of the list."""
 
-    state = filters.FlagFilter(
+    state = lists.FlagFilter(
         "Only escalations in this state.", ["open", "resolved"], lookup="resolved_at__isnull"
     )
-    to = filters.FlagFilter(
+    to = lists.FlagFilter(
         "Only escalations to a person, or only those to another agent.",
         ["person", "agent"],
         lookup="to_agent_id__isnull",
     )
-    to_agent = filters.Filter(
+    to_agent = lists.Filter(
         bodies.ChannelIdField, "Only escalations to this agent (name or id).", method="of_agent"
     )
 
@@ -269,11 +269,11 @@ class ToolCallSerializer(serializers.ModelSerializer):
         ]
 
 
-class ToolCallFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
+class ToolCallFilter(lists.AgentUserFilter, lists.TimeRangeFilter):
     """Filters of the list."""
 
-    message_id = filters.Filter(serializers.UUIDField, "Only tool calls of this message.")
-    state = filters.ChoiceFilter("Only calls in this state.", ToolCallState.choices)
+    message_id = lists.Filter(serializers.UUIDField, "Only tool calls of this message.")
+    state = lists.ChoiceFilter("Only calls in this state.", ToolCallState.choices)
 
 
 class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):

@@ -10,8 +10,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.permissions import OutsideOfKey
-from konstruct.api.http import bodies, filters, operations, problems, schema, views
+from konstruct.api.auth.authentication import OutsideOfKey
+from konstruct.api.http import bodies, lists, operations, problems, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -159,13 +159,13 @@ class ErasureSerializer(serializers.Serializer):
         return super().to_representation(shown)
 
 
-class ErasureFilter(filters.FilterSet):
+class ErasureFilter(lists.FilterSet):
     """Filters of the list."""
 
-    user_id = filters.Filter(
+    user_id = lists.Filter(
         bodies.ChannelIdField, "Only of this user, also after the erasure.", method="of_person"
     )
-    state = filters.FlagFilter(
+    state = lists.FlagFilter(
         "Only requests that are open or done.", ["open", "done"], lookup="done_at__isnull"
     )
 

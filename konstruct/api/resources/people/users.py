@@ -16,9 +16,9 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth import keys, permissions
-from konstruct.api.http import bodies, filters, schema, views
-from konstruct.api.http.pagination import CursorPagination, Position
+from konstruct.api.auth import authentication, keys
+from konstruct.api.http import bodies, lists, schema, views
+from konstruct.api.http.lists import CursorPagination, Position
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.identities import channel_identities, person_export, timeline
@@ -354,7 +354,7 @@ class UserViewSet(views.ApiViewSet):
             if (
                 not (self.caller.is_bound and kind in TENANT_KINDS)
                 if isinstance(user, keys.Program)
-                else permissions.person_may(user, kind.permission)
+                else authentication.person_may(user, kind.permission)
             )
         ]
         kind = self.query.get("kind")
@@ -397,13 +397,13 @@ class IdentitySerializer(serializers.ModelSerializer):
         ]
 
 
-class IdentityFilter(filters.FilterSet):
+class IdentityFilter(lists.FilterSet):
     """Filters of the list."""
 
-    channel = filters.Filter(bodies.ChannelIdField, "Only of this channel.")
-    workspace = filters.Filter(bodies.ChannelIdField, "Only of this workspace.")
-    native_id = filters.Filter(bodies.ChannelIdField, "Only this id of a channel.")
-    user_id = filters.Filter(bodies.ChannelIdField, "Only identities that belong to this user.")
+    channel = lists.Filter(bodies.ChannelIdField, "Only of this channel.")
+    workspace = lists.Filter(bodies.ChannelIdField, "Only of this workspace.")
+    native_id = lists.Filter(bodies.ChannelIdField, "Only this id of a channel.")
+    user_id = lists.Filter(bodies.ChannelIdField, "Only identities that belong to this user.")
 
 
 class IdentityViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiViewSet):

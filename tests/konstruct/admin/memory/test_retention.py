@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from konstruct.orchestrator.retention_rules import MAX_DAYS, apply_due_changes
-from konstruct.privacy.retention import RETENTION_ACTOR
+from konstruct.privacy.erasure.messages import RETENTION_ACTOR
 from memory.models import Message
 from tenants.admin.recorded_admin import time_text
 from tenants.audit.models import RetentionRule

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from konstruct.api.http import problems
-from konstruct.api.http.middleware import RequestIdMiddleware
+from konstruct.middleware import RequestIdMiddleware
 from konstruct.orchestrator import replies
 from tenants.traces import log_ids
 from tests.konstruct.conftest import MESSAGES, Program

@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 from hypothesis import given, strategies as st
 
-from konstruct.api.auth.permissions import Caller
+from konstruct.api.auth.authentication import Caller
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.interfaces.errors import openai_document
 from konstruct.interfaces.openai.completions import MAX_NAMED, fit_history, report_of

@@ -13,7 +13,7 @@ from django.test import Client
 from konstruct.orchestrator.history_import import importing, uploads
 from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
-from konstruct.privacy.erasure import erasing, messages, storage
+from konstruct.privacy.erasure import erasing, messages, person
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
@@ -161,7 +161,7 @@ def test_an_erasure_removes_every_file(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, of: str, is_running: bool
 ) -> None:
     monkeypatch.setattr(importing, "BATCH", 1)
-    monkeypatch.setattr(storage, "_purge_table", lambda *_, **__: None)
+    monkeypatch.setattr(person, "_purge_table", lambda *_, **__: None)
     with tenant_scope(program_a.tenant.id):
         Message.objects.create(
             user_id="theo", thread_id="t", channel="rest", role="user", content="Hi",

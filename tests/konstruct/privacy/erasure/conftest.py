@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure import person
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -25,5 +25,5 @@ def files_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def rewritten(table: str, stored: dict[str, Any], **_: Any) -> None:
         stored["rewritten"].append(table)
 
-    monkeypatch.setattr(storage, "_wait_for_older_transactions", lambda: None)
-    monkeypatch.setattr(storage, "_purge_table", rewritten)
+    monkeypatch.setattr(person, "_wait_for_older_transactions", lambda: None)
+    monkeypatch.setattr(person, "_purge_table", rewritten)

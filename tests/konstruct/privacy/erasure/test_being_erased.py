@@ -19,7 +19,7 @@ from konstruct.orchestrator.identities.channel_identities import identity_of, li
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline import respond
-from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure import person
 from konstruct.privacy.erasure.erasing import carry_out
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, Scope
@@ -114,7 +114,7 @@ def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
     post: Post,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    purge, tenant_id = storage.purge_files, connected.tenant.id
+    purge, tenant_id = person.purge_files, connected.tenant.id
     post(mention("T1", "My code is heliotrope."))
     answer_all(connected)
     with tenant_scope(tenant_id):
@@ -138,7 +138,7 @@ def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
             assert threads.submit(send).result() == 1
         return purge(*given, **options)
 
-    monkeypatch.setattr(storage, "purge_files", purge_after_an_event)
+    monkeypatch.setattr(person, "purge_files", purge_after_an_event)
     with database.as_owner(), tenant_scope(tenant_id):
         carry_out(request)
     with tenant_scope(tenant_id):

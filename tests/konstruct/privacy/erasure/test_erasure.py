@@ -222,11 +222,11 @@ def test_erasure_interrupted_at_every_step_continues(
     request = erasure_requests.request_erasure(MARIA, by=EVA)
     for step in (
         "erasing.fetch_column",
-        "storage.remove_keys",
+        "person.remove_keys",
         "messages.erase_batch",
         "person.delete_rows",
         "person.count_remaining",
-        "storage.purge_files",
+        "person.purge_files",
         "erasing._write_receipt",
     ):
         with monkeypatch.context() as patch:

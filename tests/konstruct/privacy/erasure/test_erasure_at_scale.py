@@ -14,7 +14,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import storage
+from konstruct.privacy.erasure import person
 from konstruct.privacy.erasure.erasing import carry_out
 from memory.conversations.short_term import append_message
 from memory.models import Message
@@ -68,7 +68,7 @@ def work_of(user_id: str) -> tuple[int, int]:
 def test_more_messages_threads_and_keys_take_no_more_round_trips(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "rewrite_cache_file", lambda: "none")
+    monkeypatch.setattr(person, "rewrite_cache_file", lambda: "none")
     works = []
     for size in (40, 80, 160):
         user_id = f"heavy{size}"
@@ -137,7 +137,7 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
     tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(person, "TRANSACTION_TIMEOUT_SECONDS", 0.2)
     send_message("Hello.", "maria", "hers")
     # A dump of another database has the same effect.
     there = database.url_of("superuser", tenant_a.server)
@@ -154,17 +154,17 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")
+    monkeypatch.setattr(person, "LOCK_TIMEOUT", "10ms")
     send_message("Hello.", "maria", "hers")
     request = request_erasure("maria", by=EVA)
-    settle = storage.purge_files
+    settle = person.purge_files
 
     def settled(tables: Any, *, rewrite: bool = False) -> Any:
         with psycopg.connect(database.url_of("owner")) as other:
             other.execute(f"SELECT FROM {tenant_a.schema_name}.memory_message LIMIT 1")
             return settle(tables, rewrite=rewrite)
 
-    monkeypatch.setattr(storage, "purge_files", settled)
+    monkeypatch.setattr(person, "purge_files", settled)
     receipt: Any = carry_out(request).receipt
     assert receipt["storage"]["vacuumed"] == ["memory_message"]
     assert "memory_posting" in receipt["storage"]["rewritten"]

@@ -16,8 +16,7 @@ from konstruct.privacy import merge
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
-from konstruct.privacy.erasure.messages import erase_from_prompts
-from konstruct.privacy.retention import apply_rules
+from konstruct.privacy.erasure.messages import apply_rules, erase_from_prompts
 from memory.conversations.transcript import ImportedTurn, import_turns, record_message
 from memory.models import Message, PersonName
 from tenants.audit.access_log import MAX_PEOPLE, Actor, record_access

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from django.core.management import call_command
 
-from konstruct.backups.replaying import journal_open_requests, replay
+from konstruct.backups.restoring import journal_open_requests, replay
 from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.privacy import jobs
