@@ -76,7 +76,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # tasks of a killed worker: the sweepers find their jobs.
     "visibility_timeout": 2 * TASK_TIME_LIMIT + 60,
     "socket_connect_timeout": 2,
-    "socket_timeout": 30,
+    "socket_timeout": 5,
     # Retries of publishing: by default kombu would sleep for six seconds between them.
     "max_retries": 1,
     "interval_start": 0,

@@ -1,8 +1,8 @@
 """The ASGI application: checks before Django reads a request, and the access log.
 
-It answers the health checks, and does not read a body that is too long or has no credentials:
-Django answers without it, and uvicorn discards it. Slow clients, and requests whose length is
-ambiguous, are the proxy's, see docs/operations.md.
+It answers the health checks, and does not read the body of a request that is too long or has no
+credentials: Django answers it without its body, and the connection is closed. Slow clients are the
+proxy's, see docs/operations.md.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from io import BytesIO
 from typing import Any, Final
 
@@ -21,12 +21,12 @@ from structlog.contextvars import clear_contextvars
 
 from konstruct import __version__
 from konstruct.api import health
-from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
+from konstruct.api.http.problems import Problem, accepts_api_keys
 from konstruct.channels.slack.web_api import MAX_BODY_BYTES as MAX_SLACK_BODY_BYTES
 from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
 from konstruct.logs import fields
-from konstruct.web.callers import Request, caller_of
-from konstruct.web.handler import Handler
+from konstruct.web.callers import Caller, Request
+from konstruct.web.handler import Handler, refusal
 from memory.embedding.embedder import load_in_background
 from tenants import traces
 from tenants.metrics import counter, histogram
@@ -49,6 +49,14 @@ MAX_URL_BYTES: Final = 8190
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
 # Requests from Slack at once: their body is read before their signature is checked.
 MAX_SLACK_REQUESTS: Final = 32
+# A client that still sends when the connection is closed may not see the response. So a body that
+# is not read is discarded for this time, up to this many bytes.
+DISCARD_SECONDS: Final = 2.0
+MAX_DISCARDED_BYTES: Final = 10_000_000
+MALFORMED: Final = (
+    "The request has Transfer-Encoding beside Content-Length, or in HTTP/1.0, so that the end of "
+    "its body is ambiguous, or another version than HTTP/1. Send one of them, in HTTP/1.1."
+)
 # The interface that serves a path, by the first part of the path.
 INTERFACES: Final = {
     "admin": "admin",
@@ -80,11 +88,15 @@ class Exchange:
         self._receive = receive
         self._send = send
         headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
+        is_chunked, version = b"transfer-encoding" in headers, scope.get("http_version", "1.1")
+        is_ambiguous = is_chunked and (bool(length) or version == "1.0")
+        self.is_malformed = is_ambiguous or version not in ("1.0", "1.1")
+        self._declared = int(length) if length.isdigit() else 0
         self.is_slack = b"x-slack-signature" in headers
-        self._declared = int(headers.get(b"content-length", 0))
-        self._has_more = b"transfer-encoding" in headers or self._declared > 0
-        self._is_left = False
         self._read = 0
+        self._has_more = is_chunked or self._declared > 0
+        self._must_close = self.is_malformed
         self.status = 0
         self.is_sent = False
 
@@ -98,33 +110,50 @@ class Exchange:
         return 0 if accepts_api_keys(self.scope["path"]) else MAX_SMALL_BODY_BYTES
 
     async def receive(self) -> Message:
-        """Return the next part of the body up to the limit, and then the client's disconnection.
-
-        Django gets an empty body, and its length, instead of one above the limit, and refuses it.
-        """
-        if self._is_left:
+        """Return the next part of the body up to the limit, and then the client's disconnection."""
+        if self._must_close:
             await asyncio.Future()  # ends: Django cancels it after the response
         if not self._has_more:
             return await self._receive()
-        message: Message = {"type": "http.request"}
-        length, limit = self._declared, self.max_bytes
-        if limit and length <= limit:
-            message = await self._receive()
-            length = self._read = self._read + len(message.get("body", b""))
-            self._has_more = message.get("more_body", False)
-        if not limit or length > limit:
-            self._is_left = True
-            message = {"type": "http.request"}
-        self.scope["konstruct.body_length"] = length
+        if self._declared > self.max_bytes or not self.max_bytes:
+            return self._leave_rest(self._declared)
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        if self._read > self.max_bytes:
+            return self._leave_rest(self._read)
+        self.scope["konstruct.body_length"] = self._read
+        self._has_more = message.get("more_body", False)
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response."""
+        """Send a part of the response. The connection is closed if the body was not read."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        else:
-            self.is_sent = not message.get("more_body", False)
+            self._must_close = self._must_close or self._has_more
+            if self._must_close:
+                headers = [*message["headers"], (b"Connection", b"close")]
+                message = {**message, "headers": headers}
+        elif not message.get("more_body", False):
+            if self._has_more:
+                await self._send({**message, "more_body": True})
+                await self._discard_body()
+                message = {"type": "http.response.body"}
+            self.is_sent = True
         await self._send(message)
+
+    def _leave_rest(self, length: int) -> Message:
+        """End the body for Django, which refuses a length above its limit."""
+        self._must_close = True
+        self.scope["konstruct.body_length"] = length
+        return {"type": "http.request"}
+
+    async def _discard_body(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while self._has_more and self._read < MAX_DISCARDED_BYTES:
+                    message = await self._receive()
+                    self._read += len(message.get("body", b""))
+                    self._has_more = message.get("more_body", False)
 
 
 class Application:
@@ -139,11 +168,13 @@ class Application:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
+        if scope["type"] != "http":
+            raise ValueError(f"only HTTP is served here, not {scope['type']}")
         clear_contextvars()
         exchange = Exchange(scope, receive, send)
-        scope["konstruct.caller"] = caller_of(scope)
-        if view := HEALTH.get(scope["path"]):
+        if scope["path"] in HEALTH and not exchange.is_malformed:
             # In no thread of the requests: it does not wait for them.
+            view = HEALTH[scope["path"]]
             response = await asyncio.to_thread(view, ASGIRequest(scope, BytesIO()))
             await self.handler.send_response(response, exchange.send)
             return
@@ -178,10 +209,12 @@ class Application:
 
     async def _answer(self, exchange: Exchange) -> None:
         scope = exchange.scope
+        scope["konstruct.caller"] = Caller("")
         response: HttpResponseBase | None
-        if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_URL_BYTES:
-            request = Request(scope, BytesIO())
-            response = problem_response(request, Problem.of_status(414))
+        if exchange.is_malformed:
+            response = refusal(Request(scope, BytesIO()), Problem.of_status(400, MALFORMED))
+        elif len(scope["raw_path"]) + len(scope["query_string"]) > MAX_URL_BYTES:
+            response = refusal(Request(scope, BytesIO()), Problem.of_status(414))
         else:
             response = await self.handler.identify(scope)
         if response is not None:
@@ -210,6 +243,7 @@ class Application:
         heartbeat = asyncio.create_task(_write_heartbeats())
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        signal.signal(signal.SIGTERM, stop_server)
         heartbeat.cancel()
         await self.handler.replies.close()
         self.handler.threads.shutdown(wait=False, cancel_futures=True)

@@ -8,7 +8,8 @@ grants no access: Django authenticates each request.
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Final
@@ -69,27 +70,26 @@ class Request(ASGIRequest):
 class Callers:
     """The verified callers and their limits. Use it in one event loop."""
 
-    def __init__(self, threads: int) -> None:
-        self._verified: dict[str, tuple[str, float]] = {}
+    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._verified: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._max_of_one = max(1, int(threads * MAX_FRACTION_OF_ONE))
         self._unverified = asyncio.Semaphore(max(1, int(threads * MAX_FRACTION_UNVERIFIED)))
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def recall(self, caller: Caller, max_age: float) -> bool:
+    def recall(self, caller: Caller, *, max_age: float = FRESH_SECONDS) -> bool:
         """Set the name of a caller with remembered credentials. Return whether they are."""
         name, verified_at = self._verified.get(caller.digest, ("", 0.0))
-        if not name or time.monotonic() - verified_at >= max_age:
-            return False
-        caller.name = name
-        return True
+        caller.name = name if self._clock() - verified_at < max_age else ""
+        return bool(caller.name)
 
     def remember(self, caller: Caller) -> None:
         """Remember the credentials of a caller; forget them if it has no name."""
         self._verified.pop(caller.digest, None)
         if caller.name:
-            self._verified[caller.digest] = (caller.name, time.monotonic())
+            self._verified[caller.digest] = (caller.name, self._clock())
             if len(self._verified) > MAX_REMEMBERED_CALLERS:
-                del self._verified[next(iter(self._verified))]
+                self._verified.popitem(last=False)
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[None]:
@@ -112,7 +112,10 @@ class Callers:
             yield
 
     def _limit(self, name: str, most: int) -> asyncio.Semaphore:
-        return self._limits.setdefault(name, asyncio.Semaphore(most))
+        limit = self._limits.get(name)
+        if limit is None:
+            self._limits[name] = limit = asyncio.Semaphore(most)
+        return limit
 
 
 def caller_of(scope: Any) -> Caller:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
@@ -20,15 +21,16 @@ from django.conf import settings
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.http.problems import Problem, problem_response
+from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
 from konstruct.orchestrator import replies
-from konstruct.web.callers import FRESH_SECONDS, Caller, Callers, Overloaded, Request, verify
+from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
 from konstruct.web.replies import POLL_SECONDS, Replies
 from tenants import traces
 from tenants.context import tenant_scope
+from tenants.http import refuse
 
 logger = logging.getLogger(__name__)
 
@@ -72,29 +74,26 @@ class Handler(ASGIHandler):
         """Load the middleware for synchronous requests, whatever Django's handler asks for."""
         super().load_middleware(is_async=False)
 
-    async def identify(self, scope: Any, max_age: float = FRESH_SECONDS) -> HttpResponseBase | None:
-        """Name the caller of a request, before its body is read, if its credentials are valid.
+    async def identify(self, scope: Any) -> HttpResponseBase | None:
+        """Verify the credentials of a request before its body is read.
 
-        They are verified unless that was done in the last `max_age` seconds. Return a response if
-        they cannot be verified now, because the database is down.
+        Return a response if they cannot be verified now, because the database is down.
         """
-        request = Request(scope, BytesIO())
-        caller = request.caller
-        if not caller.digest or self.callers.recall(caller, max_age):
+        caller = scope["konstruct.caller"] = caller_of(scope)
+        if not caller.digest or self.callers.recall(caller):
             return None
+        request = Request(scope, BytesIO())
         try:
             async with self.callers.turn(request):
                 # Another request with the same credentials may have been verified meanwhile.
-                if self.callers.recall(caller, max_age):
-                    return None
-                caller.name = ""
-                response = await self._in_thread(verify, request)
+                if not self.callers.recall(caller):
+                    response = await self._in_thread(verify, request)
+                    self.callers.remember(caller)
+                    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                        scope["konstruct.outage"] = getattr(request, "outage", "")
+                        return response
         except Overloaded:
-            return problem_response(request, BUSY)
-        if response.status_code >= 500:
-            scope["konstruct.outage"] = getattr(request, "outage", "")
-            return response
-        self.callers.remember(caller)
+            return refusal(request, BUSY)
         return None
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
@@ -109,20 +108,28 @@ class Handler(ASGIHandler):
             return
         with body:
             request, error = self.create_request(scope, body)
+            answer = asyncio.create_task(self._answer(request, error, send))
+            leave = asyncio.create_task(self.listen_for_disconnect(receive))
             try:
-                async with asyncio.TaskGroup() as tasks:
-                    leave = tasks.create_task(self.listen_for_disconnect(receive))
-                    await self.send_response(error or await self.get_response_async(request), send)
-                    leave.cancel()
-            except* RequestAborted:
-                pass
+                await asyncio.wait((answer, leave), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                answer.cancel()
+                leave.cancel()
+                await asyncio.wait((answer, leave))
+            if not leave.cancelled():
+                leave.exception()  # RequestAborted
+            if not answer.cancelled():
+                answer.result()
+
+    async def _answer(self, request: Any, error: Any, send: Any) -> None:
+        await self.send_response(error or await self.get_response_async(request), send)
 
     async def get_response_async(self, request: Any) -> HttpResponseBase:
         """Return the response of a request, after it has waited if the response is deferred."""
         try:
             return await self._response_of(request)
         except Overloaded:
-            return problem_response(request, BUSY)
+            return refusal(request, BUSY)
         finally:
             request.scope["konstruct.outage"] = getattr(request, "outage", "")
 
@@ -130,16 +137,16 @@ class Handler(ASGIHandler):
         response: Any = await self._in_turn(request, self._respond, request)
         if response.status_code not in REFUSALS:
             self.callers.remember(request.caller)
-        chunks = None
         if (stream := getattr(response, "stream", None)) is not None:
-            chunks = self._stream(request, stream)
-        elif (repeated := getattr(response, "repeated", None)) is not None:
-            chunks = self._repeat(request, response.content, repeated)
-        if chunks is not None:
             del response.headers["Content-Length"]  # of the opening only
+            chunks = self._stream(request, stream)
             return StreamingHttpResponse(
                 chunks, status=response.status_code, headers=response.headers
             )
+        if (repeated := getattr(response, "repeated", None)) is not None:
+            del response.headers["Content-Length"]
+            chunks = self._repeat(request, response.content, repeated)
+            return StreamingHttpResponse(chunks, headers=response.headers)
         if (deferred := getattr(response, "deferred", None)) is not None:
             with suppress(Overloaded):  # then the response is from before the wait
                 if deferred.is_ready is not None:
@@ -171,18 +178,18 @@ class Handler(ASGIHandler):
         sent = ""
         yield stream.opening
         with self.replies.watch(stream.tenant_id, stream.message_id) as watch:
-            has_changed = True
+            self.replies.read(watch)
             # Ends: at the deadline.
-            while not watch.is_over and loop.time() < deadline:
-                await self.replies.read(watch)
-                if watch.is_broken or not await self._is_allowed(request):
+            while not (watch.is_over or watch.is_broken) and loop.time() < deadline:
+                has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
+                if not await self._is_allowed(request):
                     break
-                if text := watch.take():
+                if text := "" if watch.is_over else watch.take():
                     sent += text
                     yield stream.piece(text)
                 elif not has_changed:
+                    self.replies.read(watch)
                     yield KEEP_ALIVE
-                has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
         try:
             is_allowed = await self._is_allowed(request)
             yield await self._in_turn(request, stream.end, sent) if is_allowed else stream.refused
@@ -222,12 +229,19 @@ class Handler(ASGIHandler):
         The result is kept for RECHECK_SECONDS, for all streams with the same credentials. If the
         database is down, the stream continues.
         """
-        caller = Caller(request.caller.digest, request.caller.name)
-        scope = {**request.scope, "konstruct.caller": caller}
-        if await self.identify(scope, RECHECK_SECONDS) is None:
-            return bool(caller.name)
+        if self.callers.recall(Caller(request.caller.digest), max_age=RECHECK_SECONDS):
+            return True
+        # Remembered before the check, so that the other streams do not check as well.
         self.callers.remember(request.caller)
-        return True
+        checked = Request({**request.scope, "konstruct.caller": Caller("")}, BytesIO())
+        try:
+            response = await self._in_turn(request, verify, checked)
+        except Overloaded:
+            return True
+        if checked.caller.name or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return True
+        self.callers.remember(Caller(request.caller.digest))
+        return False
 
     async def _in_turn(
         self, request: Request, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -266,9 +280,22 @@ class Handler(ASGIHandler):
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
         if response.streaming and not response.is_async:
             # A static file. A thread that sent it would wait for the slowest client.
-            response.streaming_content = _send_each(list(response))
+            chunks = [] if request.method == "HEAD" else list(response)
+            response.streaming_content = _send_each(chunks)
         response.close()
         return response
+
+
+def refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return an error for a request that no view sees, in the error format of its path."""
+    if accepts_api_keys(request.path):
+        response = problem_response(request, problem)
+    else:
+        response = refuse(request, HTTPStatus(problem.status), problem.detail)
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+    response.headers["Content-Length"] = str(len(response.content))
+    return response
 
 
 def _complete(request: Request, response: HttpResponse, deferred: replies.DeferredResponse) -> None:

@@ -1,8 +1,8 @@
 """Waits in the event loop for messages to be settled, and for the text of partial replies.
 
 One subscription to the cache serves all requests of the process. Announcements can be lost with the
-cache, and can be sent before a request waits. So one query for each tenant checks all messages that
-requests wait for, every POLL_SECONDS, and when another request begins to wait.
+cache, and can be sent before a request waits. So one query for each tenant checks new messages at
+once, and every POLL_SECONDS all messages that requests wait for.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from contextvars import Context
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -26,10 +27,11 @@ RECONNECT_SECONDS = 1.0
 PING_SECONDS: Final = 15
 # Connections of a process to the cache, for its subscription and for reading partial replies.
 MAX_CONNECTIONS: Final = 8
-# Messages for which requests begin to wait within this time are checked together.
-CHECK_PAUSE_SECONDS: Final = 0.2
+# Texts that are written, and messages that are watched, within this time are read together.
+READ_PAUSE_SECONDS: Final = 0.01
 START: Final[replies.EntryId] = (0, 0)
 
+T = TypeVar("T")
 # A message, with its tenant.
 MessageKey = tuple[UUID, UUID]
 FindSettled = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
@@ -53,10 +55,6 @@ class Watch:
     def end(self) -> None:
         """Wake the request, because the message may be settled."""
         self.is_over = True
-        self.wake()
-
-    def wake(self) -> None:
-        """Wake the request, because the reply may have more text."""
         self._changed.set()
 
     async def change(self, seconds: float) -> bool:
@@ -76,14 +74,17 @@ class Watch:
                     await self.change(seconds)
 
     def add(self, chunks: Iterable[replies.ReplyChunk]) -> None:
-        """Add the chunks after `place`."""
+        """Add chunks, of which those up to `place` are known, and wake the request."""
         for chunk in chunks:
+            if chunk.entry_id <= self.place:
+                continue
             self.place = chunk.entry_id
             if chunk.attempt != self._attempt or chunk.is_failed:
                 self.is_broken = self.is_broken or self._has_sent
                 self._attempt = b"" if chunk.is_failed else chunk.attempt
                 self._text = ""
             self._text += "" if chunk.is_failed else chunk.text
+        self._changed.set()
 
     def take(self) -> str:
         """Return the text that was added since the last call."""
@@ -108,7 +109,8 @@ class Replies:
         )
         self._cache: Redis = Redis.from_pool(connections)
         self._watches: defaultdict[MessageKey, set[Watch]] = defaultdict(set)
-        self._has_new = asyncio.Event()
+        self._new: asyncio.Queue[MessageKey] = asyncio.Queue()
+        self._unread: asyncio.Queue[Watch] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self.is_stopping = False
         """Whether the process stops."""
@@ -116,8 +118,13 @@ class Replies:
         """None before the first try."""
 
     def start(self) -> None:
-        """Subscribe."""
-        self._tasks = [asyncio.create_task(work) for work in (self._listen(), self._poll())]
+        """Subscribe, in empty contexts: log lines must not name a request."""
+        read, check = (
+            self._in_batches(self._unread, self._read_texts),
+            self._in_batches(self._new, self._check),
+        )
+        works = (self._listen(), self._poll(), read, check)
+        self._tasks = [asyncio.create_task(work, context=Context()) for work in works]
 
     def stop(self) -> None:
         """Wake every waiting request, because the process stops."""
@@ -140,8 +147,8 @@ class Replies:
         watch = Watch(*message)
         if self.is_stopping:
             watch.end()
+        self._new.put_nowait(message)
         self._watches[message].add(watch)
-        self._has_new.set()
         try:
             yield watch
         finally:
@@ -149,15 +156,36 @@ class Replies:
             if not self._watches[message]:
                 del self._watches[message]
 
-    async def read(self, watch: Watch) -> None:
-        """Add the new text of the reply to a watch."""
+    def read(self, watch: Watch) -> None:
+        """Have the text of a watched reply read."""
+        self._unread.put_nowait(watch)
+
+    async def _in_batches(
+        self, queue: asyncio.Queue[T], handle: Callable[[Collection[T]], Awaitable[None]]
+    ) -> None:
+        """Handle the items of a queue, all that have arrived in one call."""
+        while not self.is_stopping:
+            batch = {await queue.get()}
+            while not queue.empty():
+                batch.add(queue.get_nowait())
+            await handle(batch)
+            await asyncio.sleep(READ_PAUSE_SECONDS)
+
+    async def _read_texts(self, unread: Collection[Watch]) -> None:
+        """Add the new text of all these replies, with one request to the cache."""
+        watches = defaultdict[str, list[Watch]](list)
+        for watch in unread:
+            watches[watch.stream].append(watch)
+        places = {key: min(watch.place for watch in of) for key, of in watches.items()}
         try:
-            async with asyncio.timeout(POLL_SECONDS):
-                found = await self._cache.xread({watch.stream: "{}-{}".format(*watch.place)})
-            for _, chunks in replies.read_chunks(found):
-                watch.add(chunks)
+            found = await self._cache.xread(
+                {key: "{}-{}".format(*at) for key, at in places.items()}
+            )
+            for key, chunks in replies.read_chunks(found):
+                for watch in watches[key]:
+                    watch.add(chunks)
         except Exception as error:  # the end of a stream has the whole text
-            logger.warning("A partial reply cannot be read: %s", error)
+            logger.warning("Partial replies cannot be read: %s", error)
 
     def _end(self, message: MessageKey) -> None:
         for watch in self._watches.get(message, ()):
@@ -167,34 +195,30 @@ class Replies:
         """Wake requests when their messages are announced; subscribe again after an error."""
         while not self.is_stopping:  # redis-py loses a cancellation while it connects
             try:
-                async with self._cache.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.psubscribe(replies.ANNOUNCEMENTS)
-                    self.is_subscribed = True
-                    while not self.is_stopping:
-                        if message := await subscription.get_message(timeout=PING_SECONDS):
-                            self._announce(message)
+                await self._receive_announcements()
             except Exception as error:  # a dead task would leave every request to polling
                 if self.is_subscribed is not False:
                     logger.warning("Requests wait for replies without the cache: %s", error)
                 self.is_subscribed = False
                 await asyncio.sleep(RECONNECT_SECONDS)
 
-    def _announce(self, message: Any) -> None:
-        announced = replies.announced_message(message["channel"])
-        for watch in self._watches.get(announced, ()) if announced else ():
-            if message["data"] == replies.SETTLED:
-                watch.end()
-            else:
-                watch.wake()
+    async def _receive_announcements(self) -> None:
+        async with self._cache.pubsub(ignore_subscribe_messages=True) as subscription:
+            await subscription.psubscribe(replies.ANNOUNCEMENTS)
+            self.is_subscribed = True
+            while not self.is_stopping:
+                message: Any = await subscription.get_message(timeout=PING_SECONDS)
+                announced = replies.announced_message(message["channel"]) if message else None
+                for watch in self._watches.get(announced, ()) if announced else ():
+                    if message["data"] == replies.SETTLED:
+                        watch.end()
+                    else:
+                        self.read(watch)
 
     async def _poll(self) -> None:
         while not self.is_stopping:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await self._has_new.wait()
-            self._has_new.clear()
+            await asyncio.sleep(POLL_SECONDS)
             await self._check(self._watches)
-            await asyncio.sleep(CHECK_PAUSE_SECONDS)
 
     async def _check(self, messages: Iterable[MessageKey]) -> None:
         """Wake the requests of settled messages."""

@@ -294,6 +294,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.connection is not None and self.pool is not None:
             self.close()
 
+    def __del__(self) -> None:
+        # The thread has ended without closing it. Its slot in the pool must not be lost.
+        if getattr(self.connection, "_pool", None) is not None:
+            pool.abandon(self.connection)
+
 
 def _local(values: Mapping[str, str]) -> Iterator[str]:
     for name, value in values.items():

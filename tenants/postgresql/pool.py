@@ -6,7 +6,9 @@ for one. The pool's own retries, with pauses that double up to minutes, are off.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -23,6 +25,8 @@ DOWN_SECONDS = 2.0
 MAX_POOL_WAIT_SECONDS: Final = 10.0
 CHECK_SECONDS: Final = 1.0
 _down_until: dict[str, float] = {}
+# Connections of threads that have ended without returning them.
+_abandoned: deque[psycopg.Connection[Any]] = deque()
 
 
 @cache
@@ -86,6 +90,10 @@ def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
         ServerDown: no connection is free, and the server accepts no new one.
         PoolExhausted: no connection was free for MAX_POOL_WAIT_SECONDS.
     """
+    with suppress(IndexError):
+        # Ends: when none is left, perhaps because another thread has taken the last one.
+        while True:
+            discard(_abandoned.popleft())
     began = time.monotonic()
     while time.monotonic() < began + MAX_POOL_WAIT_SECONDS:
         try:
@@ -96,8 +104,7 @@ def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
             continue
         if is_alive(connection):
             return connection
-        connection.close()
-        pool.putconn(connection)  # which opens another
+        discard(connection)
     raise PoolExhausted(pool.name, pool.max_size, MAX_POOL_WAIT_SECONDS)
 
 
@@ -111,3 +118,18 @@ def is_alive(connection: psycopg.Connection[Any]) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def discard(connection: psycopg.Connection[Any]) -> None:
+    """Close a connection, and have its pool open another."""
+    connection.close()
+    if connection._pool is not None:
+        connection._pool.putconn(connection)  # type: ignore[attr-defined]
+
+
+def abandon(connection: psycopg.Connection[Any]) -> None:
+    """Have the next thread that needs a connection discard this one.
+
+    For finalizers: they may run inside the pool's own code, and must take no lock.
+    """
+    _abandoned.append(connection)

@@ -166,7 +166,7 @@ def test_text_that_cannot_be_read_now_is_read_later(monkeypatch: pytest.MonkeyPa
         replies = make(AsyncMock())
         monkeypatch.setattr(replies._cache, "xread", AsyncMock(side_effect=ValueError("an entry")))
         with replies.watch(TENANT, uuid.uuid4()) as watch:
-            await replies.read(watch)
+            await replies._read_texts([watch])
             assert watch.take() == ""
         await replies.close()
 

@@ -1,11 +1,15 @@
 """Threads that share a connection pool: each in its tenant, without a connection while it waits."""
 
+import gc
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from random import Random
+from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import psycopg
@@ -358,3 +362,26 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
             pass
         with release_connections():
             assert free(pool) == 1
+
+
+def test_two_threads_discard_an_abandoned_connection_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class TakenByAnother(deque[Any]):
+        def __bool__(self) -> bool:
+            found = len(self) > 0
+            self.clear()
+            return found
+
+    monkeypatch.setattr(pool_module, "_abandoned", TakenByAnother([Mock()]))
+    monkeypatch.setattr(pool_module, "is_alive", lambda _: True)
+    assert pool_module.take_from_pool(Mock(), lambda: "another") == "another"
+
+
+def test_a_thread_that_ends_without_closing_keeps_no_slot_of_the_pool(pool: Pool) -> None:
+    for _ in range(pool.max_size + 1):
+        thread = Thread(target=backend)
+        thread.start()
+        thread.join(timeout=30)
+        gc.collect()
+    assert in_thread(backend)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -45,7 +45,7 @@ def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT)
         with replies.watch(tenant, message_id) as watch:
             for step in steps:
                 await asyncio.to_thread(step)
-                await replies.read(watch)
+                await replies._read_texts([watch])
                 received.append(watch.take() + ("!" if watch.is_broken else ""))
         await replies.close()
         return received
@@ -84,19 +84,25 @@ def test_subscriber_receives_text_as_it_is_published() -> None:
         assert watched(message, lambda: None) == ["Hello ä"]
 
 
-def test_each_of_many_streams_receives_its_own_text() -> None:
+def test_texts_of_all_replies_are_read_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [uuid4() for _ in range(50)]
     for message in messages:
         watch(TENANT, message)
 
     async def follow() -> None:
         replies = Replies(str(settings.CACHES["default"]["LOCATION"]), AsyncMock())
+        xread = Mock(side_effect=replies._cache.xread)
+        monkeypatch.setattr(replies._cache, "xread", xread)
         with ExitStack() as stack:
-            watches = [stack.enter_context(replies.watch(TENANT, each)) for each in messages * 2]
+            watches = [stack.enter_context(replies.watch(TENANT, each)) for each in messages]
             for message in messages:
                 await asyncio.to_thread(publish, message, f"Hello {message}")
-            await asyncio.gather(*map(replies.read, watches))
-            assert [each.take() for each in watches] == [f"Hello {each}" for each in messages * 2]
+            await replies._read_texts(watches)
+            assert [each.take() for each in watches] == [f"Hello {each}" for each in messages]
+            late = stack.enter_context(replies.watch(TENANT, messages[0]))
+            await replies._read_texts([watches[0], late])
+            assert (watches[0].take(), late.take()) == ("", f"Hello {messages[0]}")
+        assert xread.call_count == 2
         await replies.close()
 
     asyncio.run(follow())
