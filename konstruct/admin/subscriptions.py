@@ -22,6 +22,7 @@ from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import is_mail_configured, send_open, send_test
 from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.usage import require_fewer
 from konstruct.outgoing import AddressRefused
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NO_STATE, RowState, row_state
@@ -140,6 +141,8 @@ class SubscriptionAdmin(access.AuditedAdmin):
             values = {name: form.cleaned_data[name] for name in names}
             obj.text = webhooks.create_webhook(**values, webhook_id=obj.pk)[1]
             return
+        if not change:
+            require_fewer(Subscription.objects.all(), webhooks.MAX_WEBHOOKS)
         super().save_model(request, obj, form, change)
         if obj.target != Target.WEBHOOK:
             send_open(obj)

@@ -23,6 +23,7 @@ from standardwebhooks import Webhook as Signer
 from konstruct.channels import notifications
 from konstruct.channels.delivery import ChannelRefused, ChannelUnavailable
 from konstruct.orchestrator.models import ToolCall
+from konstruct.orchestrator.usage import require_fewer
 from konstruct.outgoing import AddressRefused, check_url, post
 from memory.arguments import text_argument
 from memory.models import MemoryEntry, Message
@@ -46,6 +47,8 @@ OVERLAP: Final = timedelta(days=1)
 # Time of a request. Standard Webhooks recommends 15 to 30 seconds.
 SECONDS: Final = 15.0
 GONE: Final = 410
+# Subscriptions of a tenant, also those of people: each event is sent to all that match.
+MAX_WEBHOOKS: Final = 50
 # Permissions to read what webhooks send: a person without them may not create one.
 READS: Final = ("memory.view_message", "memory.view_memoryentry")
 
@@ -93,9 +96,11 @@ def create_webhook(
 
     Raises:
         AddressRefused: the URL is refused.
+        LimitReached: the tenant has MAX_WEBHOOKS.
         InvalidArgument: the description cannot be stored.
     """
     check_address(url)
+    require_fewer(Subscription.objects.all(), MAX_WEBHOOKS)
     webhook = Subscription(
         pk=webhook_id or uuid4(),
         url=url,

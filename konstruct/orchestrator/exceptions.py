@@ -52,6 +52,10 @@ class TooManyQuestions(KonstructError):
     """The agent has the maximum number of saved questions."""
 
 
+class LimitReached(KonstructError):
+    """The tenant has the maximum number of such objects."""
+
+
 class ImportRefused(KonstructError):
     """A file of history, or an option of its import, cannot be used."""
 

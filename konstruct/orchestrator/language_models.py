@@ -23,12 +23,13 @@ from konstruct.llm.client import HttpLanguageModel, language_model
 from konstruct.llm.completions import LLMError, LLMRefused, LLMTimeout, host_of
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
-from konstruct.orchestrator.usage import model_tokens_today, tokens_today
+from konstruct.orchestrator.usage import model_tokens_today, require_fewer, tokens_today
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.outages import OUTAGES
 from tenants.secret_keys import SecretUnreadable, decrypt, encrypt
 
+MAX_LANGUAGE_MODELS: Final = 50
 # A model with a next one is left out for PAUSE_SECONDS after this many failures in
 # FAILURE_SECONDS. The counts are in the cache: without it, each model is called.
 MAX_FAILURES: Final = 3
@@ -51,10 +52,12 @@ def create_language_model(*, key: str = "", **fields: Any) -> LanguageModel:
 
     Raises:
         LanguageModelInvalid: a field is invalid.
+        LimitReached: the tenant has MAX_LANGUAGE_MODELS.
     """
     model = LanguageModel(**fields)
     with _validation(model):
         check_key(key, endpoint=model.endpoint)
+        require_fewer(LanguageModel.objects.all(), MAX_LANGUAGE_MODELS)
         _set_key(model, key)
         model.save(force_insert=True)
     return model

@@ -20,10 +20,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from konstruct.orchestrator.exceptions import LimitReached
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from memory.models import Message
 from tenants import context
@@ -154,6 +155,16 @@ def _least_room(
 def lock_quotas() -> None:
     """Lock the tenant's quotas until the transaction ends."""
     context.execute("SELECT public.wait_for_tenant_lock('konstruct.quotas')")
+
+
+def require_fewer(rows: QuerySet[Any], maximum: int, remedy: str = "Delete one first.") -> None:
+    """Raise LimitReached if there are already `maximum` rows. Call it in the transaction that
+    creates another one: it locks the quotas.
+    """
+    lock_quotas()
+    if rows.count() >= maximum:
+        plural = rows.model._meta.verbose_name_plural
+        raise LimitReached(f"There are {maximum} {plural}, the maximum. {remedy}")
 
 
 def count_refusal(error: QuotaExceeded) -> QuotaExceeded:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 3b12d4ee28051e02ad0d5cbe3ee1c0df2b23a9281f8cc44c9f1f36fa8b27a04f
+// Written by `make typescript` from docs/openapi.yaml, sha256 896ad6197e0c6c94ebba7735a682a1161bd6b0614c57af41997ab584620a8a56
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -194,7 +194,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description `key` is the secret, which no later response shows. A program's key allows no more than the key that makes it: some of its scopes, the same agent and user if that is bound, and no later expiry. Anything wider is a 403 `outside-of-key`. It is revoked with the key that made it.
+         * @description `key` is the secret, which no later response shows. A program's key allows no more than the key that makes it: some of its scopes, the same agent and user if that is bound, and no later expiry. Anything wider is a 403 `outside-of-key`. It is revoked with the key that made it. A tenant without a quota of keys has at most 200 valid ones: one more is a 409 `limit-reached`.
          */
         post: operations["create_api_key"];
         delete?: never;
@@ -1087,7 +1087,7 @@ export interface paths {
         put?: never;
         /**
          * Create a language model or a reranker
-         * @description Agents without `language_models` call the models with a `position`, lowest first, instead of the deployment's. The next one is called if one fails.
+         * @description Agents without `language_models` call the models with a `position`, lowest first, instead of the deployment's. The next one is called if one fails. A tenant has at most 50: one more is a 409 `limit-reached`.
          */
         post: operations["create_language_model"];
         delete?: never;
@@ -1674,7 +1674,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description The response has the secret, which no later one shows. Events from now on are sent, as Standard Webhooks describes.
+         * @description The response has the secret, which no later one shows. Events from now on are sent, as Standard Webhooks describes. A tenant has at most 50 webhooks and recipients of notifications: one more is a 409 `limit-reached`.
          */
         post: operations["create_webhook"];
         delete?: never;
@@ -4934,6 +4934,7 @@ export interface components {
              *     * `urn:konstruct:problem:import-refused` - A file of history, or an option of its import, cannot be used.
              *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
              *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
+             *     * `urn:konstruct:problem:limit-reached` - The tenant has the maximum number of such objects.
              *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
              *     * `urn:konstruct:problem:method-not-allowed` - This address does not know that method; see the Allow header.
              *     * `urn:konstruct:problem:missing-slash` - Addresses end with a slash.
@@ -4992,6 +4993,7 @@ export interface components {
          *     * `urn:konstruct:problem:import-refused` - A file of history, or an option of its import, cannot be used.
          *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
          *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
+         *     * `urn:konstruct:problem:limit-reached` - The tenant has the maximum number of such objects.
          *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
          *     * `urn:konstruct:problem:method-not-allowed` - This address does not know that method; see the Allow header.
          *     * `urn:konstruct:problem:missing-slash` - Addresses end with a slash.
@@ -5019,7 +5021,7 @@ export interface components {
          *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the row.
          * @enum {string}
          */
-        ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:import-refused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
+        ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:import-refused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:limit-reached" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
         /** @description What is set of a user. */
         Profile: {
             /** @description Id of the user. */
@@ -11821,6 +11823,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];

@@ -150,6 +150,11 @@ export class TooManyQuestions extends Conflict {
   static override readonly kind: string = "too-many-questions";
 }
 
+/** The tenant has as many such objects as it may. */
+export class LimitReached extends Conflict {
+  static override readonly kind: string = "limit-reached";
+}
+
 /** A decision about a fact or a run does not fit its state. */
 export class WrongState extends Conflict {
   static override readonly kind: string = "wrong-state";

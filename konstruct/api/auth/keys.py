@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.core.exceptions import ValidationError
@@ -73,6 +73,8 @@ def bearer_key(authorization: str) -> str | None:
     return credentials.strip() if scheme.lower() in ("bearer", "token") else None
 
 
+# Valid keys of a tenant without a hard limit of them.
+MAX_API_KEYS: Final = 200
 # The last use of a key is stored at most once in this time, to save writes.
 LAST_USE_INTERVAL = timedelta(minutes=5)
 
@@ -123,6 +125,7 @@ def issue_key(
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
         QuotaExceeded: the tenant has reached its limit of valid keys.
+        LimitReached: it has no limit of its own, and MAX_API_KEYS valid keys.
         PersonBeingErased: an erasure of the user is requested, and not done yet.
     """
     text = new_key(tenant_id)
@@ -150,9 +153,11 @@ def issue_key(
 
 
 def _require_quota(extra_keys: int) -> None:
-    """Raise QuotaExceeded if the tenant has reached its hard limit of keys."""
+    """Raise QuotaExceeded or LimitReached if the tenant has its maximum of valid keys."""
     limit = limits_of(usage.tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
     if limit is None:
+        maximum = MAX_API_KEYS + extra_keys
+        usage.require_fewer(ApiKey.objects.valid(), maximum, "Revoke one first.")
         return
     usage.lock_quotas()
     used = ApiKey.objects.valid().count()

@@ -232,6 +232,7 @@ KONSTRUCT_ERRORS: dict[type[exceptions.KonstructError], tuple[int, str, str]] = 
     memory.FactBusy: (503, "unavailable", ""),
     memory.DuplicateFact: (409, "duplicate-fact", "content"),
     orchestrator.TooManyQuestions: (409, "too-many-questions", ""),
+    orchestrator.LimitReached: (409, "limit-reached", ""),
     orchestrator.ExtractionFailed: (422, "extraction-failed", ""),
     orchestrator.ExtractionLimitReached: (422, "extraction-limit-reached", ""),
     orchestrator.WrongState: (409, "wrong-state", ""),

@@ -218,14 +218,15 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
         permission=("outbox.add_subscription", *webhooks.READS),
         body=WebhookFields,
         returns={201: NewWebhookSerializer},
-        errors=(422,),
+        errors=(409, 422),
         headers=[schema.LOCATION],
     )
     def create(self, request: Request) -> Response:
         """Create a webhook.
 
         The response has the secret, which no later one shows. Events from now on are sent, as
-        Standard Webhooks describes.
+        Standard Webhooks describes. A tenant has at most 50 webhooks and recipients of
+        notifications: one more is a 409 `limit-reached`.
         """
         self.require_read()
         webhook, secret = webhooks.create_webhook(**self.fields)

@@ -121,7 +121,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("api-key-list", "GET"): Case(at("api-keys/"), messages=3),
     ("api-key-list", "POST"): Case(
-        at("api-keys/"), messages=8, body=lambda seed: {"name": "new", "scopes": ["keys"]}
+        at("api-keys/"), messages=10, body=lambda seed: {"name": "new", "scopes": ["keys"]}
     ),
     ("api-key-detail", "GET"): Case(at("api-keys/{key}/"), messages=3),
     ("api-key-detail", "DELETE"): Case(at("api-keys/{key}/"), messages=7),
@@ -380,7 +380,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("language-model-list", "GET"): Case(at("language-models/"), messages=3),
     ("language-model-list", "POST"): Case(
         at("language-models/"),
-        messages=8,
+        messages=10,
         body=lambda seed: {"name": "backup", "endpoint": "https://llm.invalid/v1"},
     ),
     ("language-model-detail", "GET"): Case(at("language-models/{language_model}/"), messages=3),
@@ -391,7 +391,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("language-model-measure", "POST"): Case(_test_of_model, messages=5),
     ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
     ("webhook-list", "POST"): Case(
-        at("webhooks/"), messages=3, body=lambda seed: {"url": "https://hooks.example.com/"}
+        at("webhooks/"), messages=5, body=lambda seed: {"url": "https://hooks.example.com/"}
     ),
     ("webhook-detail", "GET"): Case(at("webhooks/{webhook}/"), messages=3),
     ("webhook-detail", "PATCH"): Case(

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from threading import Barrier
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 from langgraph.checkpoint.base import empty_checkpoint
 
+from konstruct.api.auth import keys
 from konstruct.api.auth.keys import issue_key, roll_key
-from konstruct.orchestrator import pipeline, usage
+from konstruct.channels import webhooks
+from konstruct.orchestrator import language_models, pipeline, usage
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
+from konstruct.orchestrator.exceptions import LimitReached
 from konstruct.orchestrator.models import CallOutcome, DailyUsage
 from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing import drain
@@ -292,6 +296,52 @@ def test_keys_are_limited_and_can_be_rolled(program_a: Program) -> None:
         new, _ = roll_key(key, grace=timedelta(hours=1))
         with pytest.raises(QuotaExceeded):
             roll_key(new, grace=timedelta(hours=1))
+
+
+def test_a_quota_replaces_the_maximum_of_keys(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "MAX_API_KEYS", 1)
+    with pytest.raises(LimitReached, match="Revoke one first"):
+        issue_key(tenant_id=program_a.tenant.id, name="second")
+    limit(program_a, Quota.API_KEYS, hard=2)
+    issue_key(tenant_id=program_a.tenant.id, name="second")
+
+
+@pytest.mark.parametrize(
+    ("module", "maximum", "path", "body"),
+    [
+        (webhooks, "MAX_WEBHOOKS", "webhooks", {"url": "https://hooks.example.com/in"}),
+        (keys, "MAX_API_KEYS", "api-keys", {"name": "phone"}),
+        (
+            language_models,
+            "MAX_LANGUAGE_MODELS",
+            "language-models",
+            {"name": "small", "endpoint": "https://models.example.com/v1"},
+        ),
+    ],
+)
+def test_a_row_beyond_the_maximum_is_refused_until_another_is_deleted(
+    program_a: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    maximum: str,
+    path: str,
+    body: dict[str, str],
+) -> None:
+    # The program's own key is the first one.
+    monkeypatch.setattr(module, maximum, 2 if module is keys else 1)
+    first = program_a.post(f"/api/v1/{path}/", body)
+    assert first.status_code == 201, first.content
+    # No name is taken twice.
+    other = body | {"name": "large"} if "name" in body else body
+    refused = program_a.post(f"/api/v1/{path}/", other)
+    kind = "urn:konstruct:problem:limit-reached"
+    assert (refused.status_code, refused.json()["type"]) == (409, kind)
+    assert "one first." in refused.json()["detail"]
+    row = f"/api/v1/{path}/{first.json()['id']}/"
+    assert program_a.request("DELETE", row).status_code == 204
+    assert program_a.post(f"/api/v1/{path}/", other).status_code == 201
 
 
 def test_requests_have_a_limit_of_their_own(program_a: Program, settings: Any) -> None:

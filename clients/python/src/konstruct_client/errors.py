@@ -145,6 +145,12 @@ class TooManyQuestions(Conflict):
     kind = "too-many-questions"
 
 
+class LimitReached(Conflict):
+    """The tenant has as many such objects as it may."""
+
+    kind = "limit-reached"
+
+
 class WrongState(Conflict):
     """A decision about a fact or a run does not fit its state."""
 

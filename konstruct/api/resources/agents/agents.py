@@ -377,7 +377,8 @@ class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         """Create a language model or a reranker.
 
         Agents without `language_models` call the models with a `position`, lowest first, instead of
-        the deployment's. The next one is called if one fails.
+        the deployment's. The next one is called if one fails. A tenant has at most 50: one more is
+        a 409 `limit-reached`.
         """
         self.require_read()
         return self.create_once(lambda: language_models.create_language_model(**self.fields).pk)

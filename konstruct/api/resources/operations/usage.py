@@ -375,7 +375,8 @@ class ApiKeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.ApiV
         `key` is the secret, which no later response shows. A program's key allows no more than the
         key that makes it: some of its scopes, the same agent and user if that is bound, and no
         later expiry. Anything wider is a 403 `outside-of-key`. It is revoked with the key that made
-        it.
+        it. A tenant without a quota of keys has at most 200 valid ones: one more is a 409
+        `limit-reached`.
         """
         fields, own = self.fields, self._own_key()
         values: dict[str, Any] = {

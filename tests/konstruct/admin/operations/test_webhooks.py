@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from konstruct.channels import webhooks
 from tenants.audit.models import AccessEvent, Action
 from tenants.context import tenant_scope
 from tenants.outbox.events import record_event
@@ -66,6 +67,18 @@ def test_a_refused_url_is_an_error_of_the_form(program_a: Program, admin: Client
     assert "errorlist" in page.text or "must begin" in page.text or "is not a URL" in page.text
     with tenant_scope(program_a.tenant.id):
         assert not Subscription.objects.exists()
+
+
+def test_webhooks_and_recipients_share_a_maximum(
+    program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "MAX_WEBHOOKS", 1)
+    create(admin)
+    for fields in ({}, {"target": "mail", "addresses": "eva@example.com", "url": ""}):
+        page = create(admin, **fields)
+        assert "1 notifications and webhooks, the maximum. Delete one first." in page.text
+    with tenant_scope(program_a.tenant.id):
+        assert Subscription.objects.count() == 1
 
 
 def test_deliveries_are_listed_retried_and_sent_again(
