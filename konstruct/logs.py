@@ -142,6 +142,19 @@ class RouteFilter(logging.Filter):
         return True
 
 
+class ForgedHostFilter(logging.Filter):
+    """Makes Django's errors about forged Host headers warnings without a traceback.
+
+    Anyone can cause them without a login.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; it passes if warnings are logged."""
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        record.exc_info = None
+        return logging.getLogger(record.name).isEnabledFor(logging.WARNING)
+
+
 class UrlHidingFilter(SafeExceptionReporterFilter):
     """Hides settings that are URLs on Django's error page too: they may contain passwords."""
 

@@ -36,6 +36,7 @@ from memory.recall.service import known_languages
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.error_texts import TranslatedModelForm
 
 
 def _label(name: str) -> Any:
@@ -63,7 +64,7 @@ class PhrasesField(SimpleArrayField):
         return [phrase for phrase in super().clean(value) if phrase]
 
 
-class AgentForm(forms.ModelForm):
+class AgentForm(TranslatedModelForm):
     """Tools and agents to choose from, and phrases one a line."""
 
     tools = forms.MultipleChoiceField(
@@ -311,7 +312,7 @@ def restore_agent(request: HttpRequest, agent_id: UUID, number: int) -> HttpResp
     return redirect("admin:agent_versions", agent.pk)
 
 
-class LanguageModelForm(forms.ModelForm):
+class LanguageModelForm(TranslatedModelForm):
     """The settings of a language model. Its key is entered, and never shown."""
 
     key = forms.CharField(

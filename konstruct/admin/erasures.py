@@ -31,6 +31,7 @@ from tenants import transaction
 from tenants.admin.recorded_admin import BADGES
 from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
+from tenants.error_texts import TranslatedModelForm
 
 ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
@@ -274,7 +275,7 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
 ALL_OTHERS = _("all others")
 
 
-class RetentionForm(forms.ModelForm):
+class RetentionForm(TranslatedModelForm):
     """A rule: an agent, and a number of days."""
 
     agent_id = AgentField(

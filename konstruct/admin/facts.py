@@ -30,9 +30,10 @@ from tenants.admin.recorded_admin import BADGES, ChoiceFilter
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.error_texts import TranslatedModelForm
 
 
-class FactForm(forms.ModelForm):
+class FactForm(TranslatedModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
     agent_id = pages.AgentField(

@@ -33,6 +33,7 @@ from memory.browse.lists import displayed_names
 from memory.exceptions import InvalidArgument
 from tenants.admin.recorded_admin import ChoiceFilter
 from tenants.context import statement_timeout
+from tenants.error_texts import TranslatedErrors, translate_error
 from tenants.exceptions import KonstructError
 
 
@@ -62,7 +63,7 @@ def as_user_id(text: str | None) -> str:
 MAX_CHOICES: Final = 10
 
 
-class PageForm(forms.Form):
+class PageForm(TranslatedErrors, forms.Form):
     """A form with fields that look like those of the site."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -155,7 +156,7 @@ def show_outcome(
         yield
     except KonstructError as error:
         if form is None:
-            messages.warning(request, str(error))
+            messages.warning(request, translate_error(str(error)))
         else:
             form.add_error(field, str(error))
     else:

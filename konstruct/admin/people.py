@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django import forms
 from django.contrib import admin, messages
 from django.core import signing
 from django.core.exceptions import BadRequest
@@ -34,6 +33,7 @@ from memory.models import AuthorKind, FactAction, FactState, MemoryEntry, Messag
 from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person, set_time_zone, time_zone_of
+from tenants.error_texts import TranslatedModelForm
 
 VIEW: Final = "memory.view_scope"
 VIEW_ACCOUNTS: Final = "orchestrator.view_channelidentity"
@@ -285,7 +285,7 @@ class PersonList(PageList):
 PersonList.serve(Person)
 
 
-class LinkForm(forms.ModelForm):
+class LinkForm(TranslatedModelForm):
     """The user that an identity is linked to."""
 
     user_id = pages.UserField(

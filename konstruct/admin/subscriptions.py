@@ -28,6 +28,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.error_texts import TranslatedModelForm
 from tenants.exceptions import KonstructError
 from tenants.outbox.models import (
     NOTIFICATIONS,
@@ -45,7 +46,7 @@ def workspace_choices() -> list[tuple[str, str]]:
     return [("", "-"), *((row.workspace, f"{row.name} ({row.workspace})") for row in rows)]
 
 
-class SubscriptionForm(forms.ModelForm):
+class SubscriptionForm(TranslatedModelForm):
     """A destination and its events. Fields of another destination are not kept."""
 
     workspace = forms.ChoiceField(

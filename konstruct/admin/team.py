@@ -32,13 +32,14 @@ from tenants.audit.models import Action
 from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
 from tenants.audit.tombstones import MEMBER, enqueue_tombstones
 from tenants.context import required_tenant_id
+from tenants.error_texts import TranslatedModelForm
 
 SUPERUSER = "superuser"
 OWN_ROLE = "a role of your own, see Roles"
 CHANGE = "auth.change_user"
 
 
-class PersonForm(forms.ModelForm):
+class PersonForm(TranslatedModelForm):
     """A person with one role."""
 
     role = forms.ChoiceField(label=_("Role"), widget=UnfoldAdminRadioSelectWidget)

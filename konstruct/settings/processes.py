@@ -118,12 +118,16 @@ LOGGING = {
         },
         "json": {"()": "konstruct.logs.JsonFormatter"},
     },
-    "filters": {"route": {"()": "konstruct.logs.RouteFilter"}},
+    "filters": {
+        "forged_host": {"()": "konstruct.logs.ForgedHostFilter"},
+        "route": {"()": "konstruct.logs.RouteFilter"},
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         # Instead of their own handlers, which log the content of requests.
         "django": {"level": "INFO", "propagate": True},
+        "django.security.DisallowedHost": {"filters": ["forged_host"]},
         "django.server": {"level": "INFO", "propagate": True},
         # Refused requests have their line of konstruct.access.
         "django.request": {"level": "ERROR", "filters": ["route"]},

@@ -7,6 +7,8 @@ from typing import Any
 from django import template
 from django.utils.translation import get_language_info, gettext
 
+from tenants.error_texts import translate_error
+
 register = template.Library()
 
 
@@ -25,6 +27,9 @@ def shorten(text: object, length: int) -> str:
 def translated(words: object) -> str:
     """Words that rows have in English, one or several with commas, in the reader's language."""
     return ", ".join(gettext(word) for word in str(words).split(", "))
+
+
+register.filter(translate_error)
 
 
 @register.filter

@@ -20,6 +20,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from tenants.admin.sites import Content, first_admin_token, operator_site
 from tenants.audit.operator_log import change_tenant, record_person_action
 from tenants.context import fetch_all, server_scope
+from tenants.error_texts import translate_error
 from tenants.exceptions import InvalidTenant
 from tenants.models import Tenant
 from tenants.outages import ServerDown
@@ -155,6 +156,6 @@ def try_change(
     try:
         change_tenant(tenant, change, partial(record_person_action, request, action))
     except InvalidTenant as error:
-        messages.error(request, str(error))
+        messages.error(request, translate_error(str(error)))
         return False
     return True

@@ -35,6 +35,7 @@ from tenants.admin.exports import export_response, list_url, may_export, request
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NO_STATE, RowState, is_secret, row_state
 from tenants.context import execute
+from tenants.error_texts import TranslatedModelForm
 
 # Permissions that Django creates for each model.
 _OF_A_MODEL: Final = {
@@ -269,6 +270,7 @@ class RecordedAdmin(ModelAdmin):
     transaction, with the values before and after.
     """
 
+    form = TranslatedModelForm
     refused: ClassVar[frozenset[str]] = frozenset()
     """Actions that are refused to every user: "add", "change", "delete"."""
     redirects_after_add = False

@@ -29,6 +29,7 @@ from tenants.admin.lifecycle import add_figures, admin_address, backlogs, try_ch
 from tenants.admin.sites import operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
+from tenants.error_texts import TranslatedModelForm
 from tenants.limits import quotas
 from tenants.limits.quotas import Quota
 from tenants.models import Domain, OperatorEvent, Tenant
@@ -163,7 +164,7 @@ class ReachedFilter(base.ChoiceFilter):
         return rows.with_reached_quotas()
 
 
-class NewTenantForm(forms.ModelForm):
+class NewTenantForm(TranslatedModelForm):
     """A tenant in one form: the host name and the first admin are optional."""
 
     domain = forms.CharField(

@@ -192,3 +192,10 @@ def test_a_task_is_named_as_long_as_it_runs(json_lines: Lines) -> None:
     outside = json_lines()[-1]
     assert outside["request_id"] == "job-7"
     assert "task_id" not in outside
+
+
+@pytest.mark.django_db
+def test_a_forged_host_is_one_warning_without_a_traceback(json_lines: Lines) -> None:
+    assert Client(headers={"Host": "evil.example:x"}).get("/admin/").status_code == 400
+    (line,) = [each for each in json_lines() if each["logger"] == "django.security.DisallowedHost"]
+    assert (line["level"], "exception" in line) == ("warning", False)

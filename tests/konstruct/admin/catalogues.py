@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain, dropwhile, islice
+from itertools import chain, count, dropwhile, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +33,9 @@ PROJECT_TEXTS: Final = frozenset(
         "title",
     )
 )
-# Texts of Django's own pages without a German translation.
+# Texts of Django and Python without a German translation.
 DJANGO_TEXTS: Final = (
+    "File is not a zip file",
     "Disabled",
     "Enabled",
     "Password-based authentication",
@@ -43,6 +44,32 @@ DJANGO_TEXTS: Final = (
 )
 # Functions whose third argument is the subject of an entry of the operators' log.
 OPERATIONS: Final = {"record_command", "record_operation", "record_person_action"}
+# Services whose errors are shown in the admin: `translate_error` finds them with their values.
+SERVICES: Final = (
+    *("konstruct/api/auth/keys.py", "konstruct/api/models.py", "konstruct/outgoing.py"),
+    *("konstruct/channels/notifications.py", "konstruct/channels/webhooks.py"),
+    *("konstruct/channels/slack/installations.py", "konstruct/orchestrator/handoff/*.py"),
+    *("konstruct/orchestrator/[adlr]*.py", "konstruct/orchestrator/extraction/runs.py"),
+    *("konstruct/orchestrator/history_import/*.py", "konstruct/orchestrator/models/[al]*.py"),
+    *("konstruct/orchestrator/identities/[ce]*.py", "memory/arguments.py", "memory/exceptions.py"),
+    *("memory/facts/lifecycle.py", "memory/facts/rows.py", "memory/models/attributes.py"),
+    *("memory/recall/policy.py", "tenants/admin/exports.py", "tenants/audit/people.py"),
+    *("tenants/exceptions.py", "tenants/models.py", "tenants/schemas/provisioning.py"),
+    "tenants/servers.py",
+)
+ERRORS: Final = re.compile(
+    r"raise |super\(\).__init__\(|(Line)?Error\(|Problem\(|return (f?['\"]|\()"
+    r"|(size, remedy|problem|assigned|public)\b.* = "
+)
+# Errors that only programs and operators cause, and names of rows.
+NOT_SHOWN: Final = re.compile(
+    r"filters|weights=|run_agent|timed out|a candidate has|Error: |[<_\W0-9]+$|.*(database_url"
+    r"|RecallWeights|tenant_id|move_tenant|dimensions|direction|shape|his process|True nor False"
+    r"|has a hook|create_tenant|flat list|update\(\)|had this conv|could not hand)"
+    r"|(version|options of the answer to) \{0\}|behind:|\{0\} made|<API|being |Handed|Not done:"
+    r"|A person was|Its language|Why there|\{0\} fact|the agent is not there|language model"
+    r"|The message says|__all__"
+)
 # A text in one form, or in two, singular and plural.
 Text = tuple[str, str]
 
@@ -50,7 +77,7 @@ Text = tuple[str, str]
 def marked_texts() -> dict[Text, str]:
     """Return each marked text with one place."""
     found: dict[Text, str] = {}
-    sources = (_in_python, _subjects, _in_templates, _of_models, _of_unfold, _of_data)
+    sources = (_in_python, _errors, _subjects, _in_templates, _of_models, _of_unfold, _of_data)
     for text, place in chain.from_iterable(source() for source in sources):
         if not _is_known(text[0]):
             found.setdefault(text, place)
@@ -73,6 +100,32 @@ def _of_source(source: str, place: str) -> Iterator[tuple[Text, str]]:
         words = [text for text in texts if isinstance(text, str)]
         if words:
             yield (words[0], words[1] if len(words) > 1 else ""), place
+
+
+def _errors() -> Iterator[tuple[Text, str]]:
+    """Yield the sentences of errors of services, with {0}, {1}… in the place of their values."""
+    for path in chain.from_iterable(sorted(ROOT.glob(pattern)) for pattern in SERVICES):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.stmt | ast.Call) and ERRORS.match(ast.unparse(node)):
+                for text in _sentences(node):
+                    if " " in text and not NOT_SHOWN.match(text):
+                        yield (text, ""), path.relative_to(ROOT).as_posix()
+
+
+def _sentences(node: ast.AST) -> Iterator[str]:
+    """Yield the texts of an expression."""
+    match node:
+        case ast.Constant(str(value)):
+            yield value
+        case ast.JoinedStr(values):
+            parts = (part.value if isinstance(part, ast.Constant) else None for part in values)
+            places = count()
+            yield "".join(f"{{{next(places)}}}" if part is None else str(part) for part in parts)
+        case ast.Call(func) if ast.unparse(func).endswith(("gettext", ".join", "sub", "strftime")):
+            pass
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _sentences(child)
 
 
 def _subjects() -> Iterator[tuple[Text, str]]:

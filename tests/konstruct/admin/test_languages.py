@@ -4,12 +4,19 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils.translation import override
 
+from konstruct.orchestrator.handoff.escalations import Thread, open_escalation
+from konstruct.orchestrator.models import Escalation
+from tenants.context import tenant_scope
+from tenants.error_texts import translate_error
 from tenants.models import Tenant
 from tests.konstruct.admin.catalogues import LANGUAGES, LOCALE, ROOT, catalogue, marked_texts
-from tests.konstruct.conftest import Browser, Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 
 PLACEHOLDER = re.compile(r"%\(\w+\)[sr]|\{\w*\}|%%|</?\w[^>]*>")
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
@@ -77,6 +84,66 @@ def test_api_is_english_with_any_accept_language(program_a: Program) -> None:
         assert fields == {k: v for k, v in english.json().items() if k != "request_id"}
     wrong = program_a.post("/api/v1/messages/", {"agent": "ada"}, headers=GERMAN)
     assert "This field is required." in wrong.text
+    upload = {"file": "SGVsbG8=", "file_name": "a.txt", "time_zone": "Mars"}
+    refused = program_a.post("/api/v1/imports/", upload, headers=GERMAN)
+    assert "The time zone 'Mars' is unknown" in refused.text
+
+
+FACT = {
+    "content": "She lives in Lisbon.",
+    "origin": "stated",
+    "valid_from_0": "",
+    "valid_from_1": "",
+}
+TEXT_FILE = ("chat.txt", b"[14.03.26, 09:30:00] Olga: Hallo")
+WRONG_INPUTS = {
+    "metadata": ("memory/memoryentry/add/", {**FACT, "metadata": "[1]"}, "ist kein Objekt"),
+    "time zone": ("imports/", {"time_zone": "Mars/Phobos"}, "Die Zeitzone &#x27;Mars/Phobos&#x27;"),
+    "people": ("imports/", {"people": "olga"}, "ist nicht NAME=WERT"),
+    "url": (
+        "outbox/subscription/add/",
+        {"target": "webhook", "url": "ftp://a.example"},
+        "Die URL muss mit https://",
+    ),
+    "agent": ("orchestrator/agent/add/", {"name": "."}, "Dies ist ein Teil von Adressen"),
+    "assignment": ("escalations/{escalation}/assign/", {"to": "olga"}, "ist kein Mitglied"),
+}
+
+
+SERVICE_TEXTS = [each for each in catalogue("de") if "{0}" in each.msgid]
+
+
+@pytest.mark.parametrize("case", WRONG_INPUTS)
+def test_errors_of_services_are_translated(
+    case: str, program_a: Program, browser: Browser, send_message: SendMessage
+) -> None:
+    path, data, text = WRONG_INPUTS[case]
+    if "{" in path:
+        message = send_message(program_a, "Hello")
+        with tenant_scope(program_a.tenant.id):
+            opened, _ = open_escalation(
+                Thread.of(message), opened_by=Escalation.OpenedBy.PERSON, name="eve", reason="x"
+            )
+        path = path.format(escalation=opened.pk)
+    file = {"file": SimpleUploadedFile(*TEXT_FILE)} if path == "imports/" else {}
+    page = browser(program_a.tenant).post(
+        f"/admin/{path}", {**data, **file}, headers=GERMAN, follow=True
+    )
+    assert text in page.text
+    english = [max(re.split(r"\{\d\}", each.msgid), key=len) for each in SERVICE_TEXTS]
+    assert [each for each in english if len(each) > 9 and each in page.text] == []
+
+
+def test_each_error_of_services_is_found_with_its_values() -> None:
+    for language in LANGUAGES:
+        for entry in catalogue(language):
+            if "{0}" in entry.msgid:
+                values = [f"'v{number}'" for number in range(6)]
+                with override(language):
+                    assert translate_error(entry.msgid.format(*values)) == entry.msgstr.format(
+                        *values
+                    )
+    assert translate_error("role='x' is not one of a, b") == "role='x' is not one of a, b"
 
 
 # Words of templates that are equal in every language: names, units, keys, types.
