@@ -34,15 +34,12 @@ from memory.models import (
 )
 from memory.models.conversations import MessageQuerySet
 from memory.models.recall import scope_number, session_number
-from memory.text import lexical
-from memory.text.lexical import Language, fold, latin_by_tag, locales_of_agents
-from memory.text.sentences import count_words, cut_pieces, only_asks
-from tenants import traces, transaction
+from memory.text import lexical, sentences
+from tenants import metrics, traces, transaction
 from tenants.audit.people import NO_LOCALE, locales_of
 from tenants.context import connection, execute, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import detail_of, reason_of
 from tenants.jobs import Lease
-from tenants.metrics import counter, histogram
 from tenants.models import JobQuerySet
 
 logger = logging.getLogger(__name__)
@@ -69,7 +66,7 @@ def subject_word(subject: str) -> str:
 
 
 def lexemes_of(
-    name: str, role: str, content: str, created_at: datetime, latin: Language | None = None
+    name: str, role: str, content: str, created_at: datetime, latin: lexical.Language | None = None
 ) -> list[str]:
     """Return the lexemes of a message, with repetitions: of its text, speaker and date.
 
@@ -97,7 +94,7 @@ def embed_messages(messages: Iterable[Message], embedder: Embedder) -> Embedded:
         (message, position, piece)
         for message in messages
         for position, piece in enumerate(
-            cut_pieces(
+            sentences.cut_pieces(
                 message.content,
                 subject_of(message.name, message.role),
                 count_tokens=embedder.count_tokens,
@@ -127,14 +124,14 @@ def index_messages(messages: Sequence[Message], embedded: Embedded | None = None
 
 def index_words(messages: Sequence[Message]) -> None:
     """Index the words of messages, sorted by number, inside the caller's transaction."""
-    agents = locales_of_agents({message.agent_id for message in messages})
+    agents = lexical.locales_of_agents({message.agent_id for message in messages})
     users = locales_of({message.user_id for message in messages})
     times: list[datetime] = []
     lexemes: list[list[str]] = []
     for message in messages:
         language, time_zone = agents.get(message.agent_id, NO_LOCALE)
         user = users.get(message.user_id, NO_LOCALE)
-        latin = latin_by_tag(language or user.language) or _language_before(message)
+        latin = lexical.latin_by_tag(language or user.language) or _language_before(message)
         times.append(message.created_at.astimezone(user.zone(time_zone)))
         lexemes.append(lexemes_of(message.name, message.role, message.content, times[-1], latin))
     _write_scopes(messages)
@@ -148,9 +145,9 @@ def index_words(messages: Sequence[Message]) -> None:
                 created_at=message.created_at,
                 subject=lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
                 by_user=message.role == Role.USER,
-                words=count_words(message.content),
+                words=sentences.count_words(message.content),
                 has_time=lexical.has_time_word(message.content),
-                asks=only_asks(message.content),
+                asks=sentences.only_asks(message.content),
                 lexemes=len(of_message),
             )
             for message, time, of_message in zip(messages, times, lexemes, strict=True)
@@ -160,7 +157,7 @@ def index_words(messages: Sequence[Message]) -> None:
     _write_postings(messages, lexemes)
 
 
-def _language_before(message: Message) -> Language | None:
+def _language_before(message: Message) -> lexical.Language | None:
     """Return the language of the turns before a message that does not show its own."""
     if lexical.shows_language(message.content):
         return None
@@ -311,7 +308,7 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[tuple[int, int]]:
     with known_tenant(tenant_id):
         total = Message.objects.count()
         for name in PersonName.objects.iterator(chunk_size=1000):
-            if name.folded != (folded := fold(name.name)):
+            if name.folded != (folded := lexical.fold(name.name)):
                 PersonName.objects.filter(pk=name.pk).update(folded=folded)
     done = after = 0
     yield done, total
@@ -347,10 +344,10 @@ def without_vectors(version: str) -> MessageQuerySet:
 
 # --- The queue of embeddings ----------------------------------------------------------------------
 
-MESSAGES: Final = counter(
+MESSAGES: Final = metrics.counter(
     "konstruct_embedded_messages_total", "Messages that were embedded and indexed."
 )
-BATCH_SECONDS: Final = histogram(
+BATCH_SECONDS: Final = metrics.histogram(
     "konstruct_embedding_batch_seconds", "How long a batch of messages took to embed and write."
 )
 

@@ -6,16 +6,12 @@ from uuid import UUID
 
 import numpy as np
 
-from memory import arguments
-from memory.conf import DISTANCE_TOLERANCE, STORED_CHANNEL, THRESHOLD, TOP_K
+from memory import arguments, conf, indexing
 from memory.embedding.embedder import model_version
 from memory.embedding.vectors import nearest
-from memory.indexing import index_words
-from memory.models import ConversationEmbedding, Message
-from memory.models.recall import scope_number
-from tenants import transaction
+from memory.models import ConversationEmbedding, Message, recall
+from tenants import context, transaction
 from tenants.audit.people import hold_people
-from tenants.context import asynchronous, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
 
@@ -25,8 +21,8 @@ def retrieve_relevant(
     agent_id: UUID | str,
     user_id: str,
     query_embedding: Vector,
-    top_k: int = TOP_K,
-    threshold: float = THRESHOLD,
+    top_k: int = conf.TOP_K,
+    threshold: float = conf.THRESHOLD,
 ) -> list[str]:
     """Return texts with at least this cosine similarity to the query, most similar first.
 
@@ -54,8 +50,8 @@ def retrieve_relevant(
     )
     vector = arguments.vector_argument("query_embedding", query_embedding)
     arguments.count_argument("top_k", top_k)
-    least = arguments.similarity_argument("threshold", threshold) - DISTANCE_TOLERANCE
-    with known_tenant(tenant_id) as tenant:
+    least = arguments.similarity_argument("threshold", threshold) - conf.DISTANCE_TOLERANCE
+    with context.known_tenant(tenant_id) as tenant:
         # A row without a model belongs to the current one. The condition on the tenant repeats
         # those of schema and policy: each is sufficient.
         rows = ConversationEmbedding.objects.of(tenant, agent, user).filter(
@@ -65,7 +61,7 @@ def retrieve_relevant(
     return [row.content for row in found if row.score >= least]
 
 
-aretrieve_relevant = asynchronous(retrieve_relevant)
+aretrieve_relevant = context.asynchronous(retrieve_relevant)
 
 
 def store_embedding(
@@ -102,20 +98,20 @@ def store_embedding(
         "role": arguments.role_argument(role),
     }
     # One thread for each agent and user; its id contains neither.
-    thread_id = f"stored{scope_number(fields['agent_id'], user_id):+020d}"
-    message = Message(thread_id=thread_id, channel=STORED_CHANNEL, **fields)
+    thread_id = f"stored{recall.scope_number(fields['agent_id'], user_id):+020d}"
+    message = Message(thread_id=thread_id, channel=conf.STORED_CHANNEL, **fields)
     row = ConversationEmbedding(
         message=message,
         embedding=arguments.vector_argument("embedding", embedding),
         embedding_model=model_version(),
         **fields,
     )
-    with known_tenant(tenant_id), transaction.atomic():
+    with context.known_tenant(tenant_id), transaction.atomic():
         hold_people([message.user_id], agent_ids=[message.agent_id])
         message.save(force_insert=True)
         row.save(force_insert=True)
-        index_words([message])
+        indexing.index_words([message])
     return row.id
 
 
-astore_embedding = asynchronous(store_embedding)
+astore_embedding = context.asynchronous(store_embedding)

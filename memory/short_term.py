@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from memory.conf import WINDOW
-from memory.conversations import short_term as windows
+from memory.conversations import short_term as windows, window_store
 from memory.conversations.short_term import (
     aappend_message,
     aclear_window,
@@ -18,7 +18,6 @@ from memory.conversations.short_term import (
     get_recent_messages,
     position_of,
 )
-from memory.conversations.window_store import Position, Turn
 from tenants.context import asynchronous
 
 
@@ -26,10 +25,10 @@ def append_turns(
     tenant_id: UUID | str,
     agent_id: UUID | str,
     user_id: str,
-    turns: Sequence[Turn],
+    turns: Sequence[window_store.Turn],
     window: int = WINDOW,
     *,
-    position: Position | None = None,
+    position: window_store.Position | None = None,
 ) -> None:
     """Append a message and its reply by `append_message`, each once, however often it is called.
 
@@ -44,7 +43,7 @@ def append_turns(
     Raises:
         InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
     """
-    collected: list[Turn] = []
+    collected: list[window_store.Turn] = []
     key = windows.UserWindow.of(tenant_id, agent_id, user_id).key
     for turn in turns:
         role = windows.TurnRole(key, turn, collected)

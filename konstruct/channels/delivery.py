@@ -21,16 +21,13 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from konstruct.channels.models import Delivery
-from konstruct.orchestrator import replies
-from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.tool_calls import calls_awaiting_consent
+from konstruct.orchestrator import messages, replies, tool_calls
 from memory.models import Message, Role
-from tenants import traces, transaction
+from tenants import metrics, traces, transaction
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.jobs import JobKind, Lease, Outcome
 from tenants.limits.rate_limit import Bucket, take_from
-from tenants.metrics import counter
 
 # --- Channels -------------------------------------------------------------------------------------
 
@@ -167,11 +164,11 @@ def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> No
 class DeliveryHook:
     """Enqueues deliveries when messages of a channel change."""
 
-    def on_change(self, message: KonstructMessage) -> None:
+    def on_change(self, message: messages.KonstructMessage) -> None:
         """Enqueue the delivery again, also a failed one."""
         _enqueue_again(Delivery.objects.filter(pk=message.id))
 
-    def on_partial_reply(self, message: KonstructMessage) -> None:
+    def on_partial_reply(self, message: messages.KonstructMessage) -> None:
         """Enqueue the delivery, if it is not queued and PARTIAL_RATE allows it.
 
         The complete reply is shown in any case.
@@ -183,7 +180,7 @@ class DeliveryHook:
             with transaction.atomic():
                 _enqueue_again(Delivery.objects.filter(pk=message.id, delivered_at__isnull=False))
 
-    def on_person_message(self, turn: Message, *, after: KonstructMessage) -> None:
+    def on_person_message(self, turn: Message, *, after: messages.KonstructMessage) -> None:
         """Enqueue a person's message for the place where the message `after` is shown."""
         delivery = Delivery.objects.filter(message_id=after.id).first()
         if delivery is not None:
@@ -231,7 +228,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
     if progress.status is replies.Status.WITH_PERSON:
         return WITH_PERSON
     if progress.status is replies.Status.AWAITING_CONSENT and (
-        calls := calls_awaiting_consent(message_id)
+        calls := tool_calls.calls_awaiting_consent(message_id)
     ):
         key = str(calls[0].pk)
         buttons = (Button("Approve", APPROVE, key), Button("Deny", DENY, key))
@@ -249,7 +246,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
 
 # --- A worker -------------------------------------------------------------------------------------
 
-ATTEMPTS: Final = counter(
+ATTEMPTS: Final = metrics.counter(
     "konstruct_deliveries_total",
     "Attempts to show a message in its channel, by outcome.",
     channel=channels,

@@ -5,13 +5,12 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from konstruct.channels.models import Arrival
-from tenants import transaction
-from tenants.jobs import JobKind, Lease
+from tenants import jobs, transaction
 
 Handler = Callable[[UUID, Mapping[str, Any]], None]
 # Functions that make messages of events, by channel. The app's configuration adds them.
 HANDLERS: Final[dict[str, Handler]] = {}
-ARRIVALS: Final = JobKind(
+ARRIVALS: Final = jobs.JobKind(
     "arrival",
     do="konstruct.channels.inbox.process",
     queue="deliveries",
@@ -36,14 +35,14 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
         return ARRIVALS.enqueue(arrival.id, lane=lane)
 
 
-def process(lease: Lease) -> None:
+def process(lease: jobs.Lease) -> None:
     """Pass a claimed event to the handler of its channel."""
     arrival = Arrival.objects.filter(pk=lease.key).first()
     if arrival is None:
         lease.finish()  # it was erased
         return
 
-    def handle(lease: Lease) -> None:
+    def handle(lease: jobs.Lease) -> None:
         with transaction.atomic():
             HANDLERS[arrival.channel](lease.tenant_id, arrival.event)
             arrival.delete()

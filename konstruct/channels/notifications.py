@@ -21,12 +21,9 @@ from django.utils.translation import gettext
 from slack_sdk.models.blocks import Block, ButtonElement, PlainTextObject, SectionBlock
 
 from konstruct.channels.delivery import ChannelRefused, ChannelUnavailable, PostMark
-from konstruct.channels.slack.adapter import SlackAdapter, escape, metadata_of, token_of_workspace
-from konstruct.channels.slack.inbound import ANSWER
-from konstruct.channels.slack.web_api import call_slack
-from konstruct.orchestrator import usage
+from konstruct.channels.slack import adapter, inbound, web_api
+from konstruct.orchestrator import messages, usage
 from konstruct.orchestrator.handoff.escalations import held_replies, last_user_message
-from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import ErasureRequest, MessageErasure
@@ -207,7 +204,7 @@ def _escalation(event: OutboxEvent, recipient: Subscription) -> Content | None:
 
 def _waits_since(escalation: Escalation) -> datetime | None:
     """Return since when the user waits; None if a person has answered all messages."""
-    thread = Thread.of(escalation)
+    thread = messages.Thread.of(escalation)
     for held in held_replies(thread):
         return held.message.created_at
     answers = Message.objects.filter(
@@ -219,7 +216,7 @@ def _waits_since(escalation: Escalation) -> datetime | None:
 
 def last_question(escalation: Escalation, limit: int = MAX_QUESTION_CHARACTERS) -> str:
     """Return the last message of the user in the thread of an escalation, up to a limit."""
-    message = last_user_message(Thread.of(escalation))
+    message = last_user_message(messages.Thread.of(escalation))
     content = message.content if message else ""
     return content if len(content) <= limit else f"{content[: limit - 1]}…"
 
@@ -325,17 +322,17 @@ def _post_in_slack(
     if since is not None:
         from_then = {**address, "ts": f"{(since - CLOCK_SKEW).timestamp():.6f}"}
         try:
-            if SlackAdapter().find(from_then, mark) is not None:
+            if adapter.SlackAdapter().find(from_then, mark) is not None:
                 return
         except ChannelRefused as error:  # without the scope to read, it may be posted twice
             logger.warning("Whether a notification was posted is unknown: %s", error)
-    call_slack(
+    web_api.call_slack(
         "chat_postMessage",
-        token=token_of_workspace(recipient.workspace),
+        token=adapter.token_of_workspace(recipient.workspace),
         channel=recipient.slack_channel,
-        text=escape(content.title),
+        text=adapter.escape(content.title),
         blocks=_blocks(content),
-        metadata=metadata_of(mark),
+        metadata=adapter.metadata_of(mark),
         unfurl_links=False,
         unfurl_media=False,
     )
@@ -347,12 +344,12 @@ def _blocks(content: Content) -> list[Block]:
     if content.escalation_id is not None:
         button = ButtonElement(
             text=gettext("Answer"),
-            action_id=ANSWER,
+            action_id=inbound.ANSWER,
             value=str(content.escalation_id),
             style="primary",
         )
     # The line is escaped: `<!channel>` in the name of an agent sends no notification.
-    line = f"{escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>"
+    line = f"{adapter.escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>"
     blocks: list[Block] = [SectionBlock(text=line, accessory=button)]
     if content.question:
         question = content.question[:MAX_BLOCK_CHARACTERS]

@@ -27,9 +27,7 @@ from konstruct.orchestrator.usage import require_fewer
 from konstruct.outgoing import AddressRefused, check_url, post
 from memory.arguments import text_argument
 from memory.models import MemoryEntry, Message
-from tenants import transaction
-from tenants.context import required_tenant_id
-from tenants.jobs import Lease
+from tenants import context, jobs, transaction
 from tenants.outbox.models import (
     NOTIFICATIONS,
     EventDelivery,
@@ -147,12 +145,12 @@ def send_again(delivery: EventDelivery) -> None:
         EventDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
 
 
-def send(job: UUID | Lease) -> None:
+def send(job: UUID | jobs.Lease) -> None:
     """Send an event to its subscription. One worker sends it at a time."""
     NOTIFICATIONS.run(job, _send)
 
 
-def _send(lease: Lease) -> None:
+def _send(lease: jobs.Lease) -> None:
     rows = EventDelivery.objects.filter(pk=lease.key)
     delivery = rows.select_related("subscription", "event").first()
     try:
@@ -172,7 +170,7 @@ def _send(lease: Lease) -> None:
         lease.finish()
 
 
-def _post(lease: Lease, delivery: EventDelivery) -> bool:
+def _post(lease: jobs.Lease, delivery: EventDelivery) -> bool:
     webhook = delivery.subscription
     content = document(delivery.event, includes_content=webhook.includes_content)
     body = json.dumps(content, ensure_ascii=False)
@@ -230,7 +228,7 @@ def _headers(delivery: EventDelivery, body: str) -> dict[str, str]:
     secrets = [webhook.secret]
     if webhook.previous_until is not None and webhook.previous_until > now:
         secrets.append(webhook.previous_secret)
-    tenant_id, place = required_tenant_id(), f"webhook {webhook.pk}"
+    tenant_id, place = context.required_tenant_id(), f"webhook {webhook.pk}"
     keys = [decrypt(secret, tenant_id=tenant_id, place=place) for secret in secrets]
     signatures = [Signer(key).sign(event_id, now, body) for key in keys]
     return {
@@ -247,4 +245,4 @@ def _new_secret() -> str:
 
 
 def _encrypt(webhook: Subscription, secret: str) -> str:
-    return encrypt(secret, tenant_id=required_tenant_id(), place=f"webhook {webhook.pk}")
+    return encrypt(secret, tenant_id=context.required_tenant_id(), place=f"webhook {webhook.pk}")

@@ -10,23 +10,21 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError
 from django.db.models import Q
 
-from konstruct.orchestrator import exceptions
+from konstruct.orchestrator import exceptions, usage
 from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
-from konstruct.orchestrator.usage import require_storage
 from memory.arguments import is_unicode
 from memory.models.facts import SYSTEM, Author
-from tenants import transaction
+from tenants import jobs, transaction
 from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
-from tenants.jobs import JobKind
 
 # Of Postgres' integer.
 MAX_INTEGER: Final = 2**31 - 1
 # Names of agents in an error.
 MAX_NAMES: Final = 20
 # A changed agent is asked its saved questions again. The key is the id of the agent.
-QUESTIONS: Final = JobKind(
+QUESTIONS: Final = jobs.JobKind(
     name="questions",
     # Given by name: the task asks agents, which needs this module.
     do="konstruct.orchestrator.dry_runs.ask_questions",
@@ -55,7 +53,7 @@ def create_agent(
         QuotaExceeded: the tenant's storage is full.
     """
     with tenant_scope(tenant_id):
-        require_storage()
+        usage.require_storage()
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
         with _validation(agent):
             agent.save(force_insert=True)
@@ -97,7 +95,7 @@ def update_agent(
         after = {**before, **{name: values[name] for name in fields}}
         if after != before:
             if after != {**before, "is_active": after["is_active"]}:
-                require_storage()  # an agent can be made inactive nevertheless
+                usage.require_storage()  # an agent can be made inactive nevertheless
             last = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number").first()
             number = 1 if last is None else last.number
             if last is None:

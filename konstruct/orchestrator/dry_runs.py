@@ -23,9 +23,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, CompletionRequest, LLMError, OnText
-from konstruct.orchestrator import runner, tool_calls, usage
-from konstruct.orchestrator.agents import QUESTIONS
-from konstruct.orchestrator.builder import AgentForReply
+from konstruct.orchestrator import agents, builder, runner, tool_calls, tool_catalog, usage
 from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.extraction.fact_requests import request_slot
 from konstruct.orchestrator.handoff import escalations, handovers
@@ -41,13 +39,10 @@ from konstruct.orchestrator.models import (
 )
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.respond import build_prompt, gather_context
-from konstruct.orchestrator.tool_catalog import tool_descriptions
 from memory.context.prompt import Prompt
-from tenants import transaction
+from tenants import context, jobs, transaction
 from tenants.audit.people import hold_people
-from tenants.context import required_tenant_id
 from tenants.exceptions import detail_of
-from tenants.jobs import Lease, key_of
 from tenants.limits.quotas import QuotaExceeded
 
 logger = logging.getLogger(__name__)
@@ -116,7 +111,7 @@ def dry_run(
     """
     message = KonstructMessage(
         id=uuid4(),
-        tenant_id=required_tenant_id(),
+        tenant_id=context.required_tenant_id(),
         agent_id=agent.pk,
         user_id=user_id or f"nobody-{uuid4()}",
         thread_id=f"{CHANNEL}-{uuid4()}",
@@ -181,10 +176,10 @@ def _ask(
     gathered = runner.rerank(agent, gathered, meter)
     run.prompt = build_prompt(agent, gathered, session)
     tools = [
-        *tool_descriptions(agent.tools),
+        *tool_catalog.tool_descriptions(agent.tools),
         *handovers.handover_tools(agent, can_hand_back=False),
     ]
-    asked = AgentForReply(agent, tools=tools, meter=meter)
+    asked = builder.AgentForReply(agent, tools=tools, meter=meter)
     completion = runner.complete(message, asked, run.prompt.messages)
     run.usage = completion.usage
     if completion.finish_reason == "length":
@@ -232,10 +227,10 @@ def save_question(agent: Agent, *, content: str, user_id: str | None = None) -> 
 
 def enqueue_questions(agent_id: UUID) -> None:
     """Enqueue a job that asks an agent its saved questions."""
-    QUESTIONS.enqueue_again(agent_id)
+    agents.QUESTIONS.enqueue_again(agent_id)
 
 
-def ask_questions(job: UUID | Lease) -> None:
+def ask_questions(job: UUID | jobs.Lease) -> None:
     """Ask an agent its saved questions, and store the answers for its current version.
 
     An answer replaces the earlier one of the same version. A killed worker may leave some answers.
@@ -243,9 +238,9 @@ def ask_questions(job: UUID | Lease) -> None:
     Args:
         job: the job of the agent, or its lease.
     """
-    agent_id = key_of(job)
+    agent_id = jobs.key_of(job)
 
-    def ask(lease: Lease) -> None:
+    def ask(lease: jobs.Lease) -> None:
         agent = Agent.objects.get(pk=agent_id)
         questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
         version = version_of(agent_id)
@@ -253,10 +248,10 @@ def ask_questions(job: UUID | Lease) -> None:
             _answer(question, agent, version, lease)
         with lease.transaction():
             # It was requeued because the agent or its questions have changed.
-            if not QUESTIONS.finish(agent_id, unless_requeued=True):
-                QUESTIONS.requeue(agent_id)
+            if not agents.QUESTIONS.finish(agent_id, unless_requeued=True):
+                agents.QUESTIONS.requeue(agent_id)
 
-    QUESTIONS.run(job, ask)
+    agents.QUESTIONS.run(job, ask)
 
 
 def version_of(agent_id: UUID) -> int:
@@ -265,7 +260,7 @@ def version_of(agent_id: UUID) -> int:
     return versions.aggregate(newest=Max("number"))["newest"] or 0
 
 
-def _answer(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> None:
+def _answer(question: SavedQuestion, agent: Agent, version: int, lease: jobs.Lease) -> None:
     run = dry_run(agent, question.content, user_id=question.user_id, purpose=PURPOSE_OF_QUESTIONS)
     message_ids, source_count = _sources(run)
     with lease.transaction():

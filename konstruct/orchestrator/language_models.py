@@ -24,9 +24,7 @@ from konstruct.llm.completions import LLMError, LLMRefused, LLMTimeout, host_of
 from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
 from konstruct.orchestrator.usage import model_tokens_today, require_fewer, tokens_today
-from tenants import transaction
-from tenants.context import required_tenant_id
-from tenants.outages import OUTAGES
+from tenants import context, outages, transaction
 from tenants.secret_keys import SecretUnreadable, decrypt, encrypt
 
 MAX_LANGUAGE_MODELS: Final = 50
@@ -101,7 +99,7 @@ def key_of(model: LanguageModel) -> str:
     """Return the key of a model; "": none. Raises SecretUnreadable."""
     if not model.secret_key:
         return ""
-    return decrypt(model.secret_key, tenant_id=required_tenant_id(), place=_place(model))
+    return decrypt(model.secret_key, tenant_id=context.required_tenant_id(), place=_place(model))
 
 
 def check_key(key: str | None, *, endpoint: str, stored: LanguageModel | None = None) -> None:
@@ -126,7 +124,7 @@ def check_key(key: str | None, *, endpoint: str, stored: LanguageModel | None = 
 
 
 def _set_key(model: LanguageModel, key: str) -> None:
-    tenant_id = required_tenant_id()
+    tenant_id = context.required_tenant_id()
     model.secret_key = key and encrypt(key, tenant_id=tenant_id, place=_place(model))
 
 
@@ -226,7 +224,7 @@ def without_paused(models: list[LanguageModel]) -> list[LanguageModel]:
     """Return the models that do not fail now."""
     try:
         paused = cache.get_many([_paused_key(model.pk) for model in models])
-    except OUTAGES:
+    except outages.OUTAGES:
         return models
     return [model for model in models if _paused_key(model.pk) not in paused]
 
@@ -245,7 +243,7 @@ def record_failure(model: LanguageModel, error: LLMError) -> None:
         cache.add(key, 0, timeout=FAILURE_SECONDS)
         if cache.incr(key) >= MAX_FAILURES:
             cache.set(_paused_key(model.pk), 1, timeout=PAUSE_SECONDS)
-    except (*OUTAGES, ValueError):  # ValueError: it has expired since
+    except (*outages.OUTAGES, ValueError):  # ValueError: it has expired since
         return
 
 

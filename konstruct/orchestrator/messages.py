@@ -17,14 +17,11 @@ from redis.exceptions import RedisError
 
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
-from memory.models import Message
-from memory.models.recall import scope_number
-from tenants import transaction
+from memory.models import Message, recall
+from tenants import jobs, postgres_tools, transaction
 from tenants.audit.models import MessageErasure
 from tenants.context import execute, fetch_value, public_scope, tenant_scope
-from tenants.jobs import Lease
 from tenants.models import Tenant
-from tenants.postgres_tools import poll
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +99,7 @@ def konstruct_message(row: Message) -> KonstructMessage:
 
 
 @contextmanager
-def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Iterator[None]:
+def lock_windows(threads: Iterable[Thread], lease: jobs.Lease | None = None) -> Iterator[None]:
     """Run the block in a transaction that locks the windows of the threads' agents and users.
 
     Threads of one user are answered in parallel and share a window. A transaction that writes a
@@ -130,7 +127,7 @@ def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Itera
                 transaction.set_rollback(True)
             return False
 
-        if not poll(try_to_lock, seconds=WINDOW_LOCK_TIMEOUT_SECONDS):
+        if not postgres_tools.poll(try_to_lock, seconds=WINDOW_LOCK_TIMEOUT_SECONDS):
             raise Busy(f"This conversation is locked for {WINDOW_LOCK_TIMEOUT_SECONDS:g} seconds.")
         yield
 
@@ -177,7 +174,7 @@ class ThreadState:
                 execute("SELECT public.wait_for_tenant_lock(%s)", [f"konstruct.state {key}"])
                 values: dict[str, str] = {}
                 for row in self.open_rows().filter(thread_id=thread_id):
-                    scope = str(scope_number(row.agent_id, row.user_id))
+                    scope = str(recall.scope_number(row.agent_id, row.user_id))
                     values[scope] = f"{values.get(scope, '')} {self.value_of(row)}".strip()
                 client = get_redis_connection("default")
                 if values:

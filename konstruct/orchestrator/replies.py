@@ -36,8 +36,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import window_store
-from memory.models import Message, Role
-from memory.models.recall import is_indexed
+from memory.models import Message, Role, recall
 from tenants import redis_keys, transaction
 from tenants.jobs import JobKind
 from tenants.outbox.events import record_event
@@ -190,7 +189,7 @@ def sent_messages() -> QuerySet[Message]:
         # With this condition, an index skips imported history, which is never answered.
         .exclude(channel=IMPORT_CHANNEL)
         .select_related("pending_reply", "reply")
-        .annotate(is_indexed=is_indexed())
+        .annotate(is_indexed=recall.is_indexed())
     )
 
 

@@ -30,10 +30,8 @@ from konstruct.llm.completions import (
     OnText,
 )
 from konstruct.orchestrator import builder, language_models, usage
-from konstruct.orchestrator.builder import AgentForReply, limited_options
 from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall, ModelKind
-from memory.context import tokens
-from memory.context.prompt import PromptParts, Reranking
+from memory.context import prompt, tokens
 from tenants.context import current_tenant_id, execute
 from tenants.exceptions import detail_of, reason_of
 
@@ -84,7 +82,7 @@ def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None
     Raises:
         LLMError: the language model gives no usable answer.
     """
-    asked = AgentForReply.of(agent)
+    asked = builder.AgentForReply.of(agent)
     if messages is None:
         messages = builder.build_messages_with_memory(agent, msg.content, [], [])
     request = CompletionRequest(
@@ -93,7 +91,7 @@ def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None
         tier=agent.model_tier,
         tools=asked.tools,
         may_call=asked.may_call,
-        options=limited_options(agent, asked.options),
+        options=builder.limited_options(agent, asked.options),
     )
     completion = _ask(request, asked)
     if asked.on_completion is not None:
@@ -101,7 +99,7 @@ def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None
     return completion.text
 
 
-def _ask(request: CompletionRequest, asked: AgentForReply) -> Completion:
+def _ask(request: CompletionRequest, asked: builder.AgentForReply) -> Completion:
     """Ask the language models of the agent in turn, until one answers.
 
     Each has one attempt and at most half of the time that is left, but the last one has the usual
@@ -267,7 +265,7 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
     Raises:
         LLMError: there is no usable answer, such as one without text and tool calls.
     """
-    asked = AgentForReply.of(agent)
+    asked = builder.AgentForReply.of(agent)
     answers: list[Completion] = []
     is_replaced = run_agent is not _run_agent
     on_text = None if is_replaced else asked.on_text
@@ -304,7 +302,7 @@ MAX_DOCUMENTS: Final = 100
 MAX_DOCUMENT_CHARACTERS: Final = 4_000
 
 
-def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptParts:
+def rerank(agent: Any, parts: prompt.PromptParts, meter: Mapping[str, Any]) -> prompt.PromptParts:
     """Sort the memories of a prompt by the agent's reranker, if it has one, as `rank` does."""
     reranking = rank(agent, parts.recalled.query, parts.searched, meter)
     return parts if reranking is None else parts.rerank(reranking)
@@ -312,7 +310,7 @@ def rerank(agent: Any, parts: PromptParts, meter: Mapping[str, Any]) -> PromptPa
 
 def rank(
     agent: Any, query: str, texts: Sequence[str], meter: Mapping[str, Any]
-) -> Reranking | None:
+) -> prompt.Reranking | None:
     """Return the scores of the agent's reranker for texts; None without a reranker or texts.
 
     If it fails, the result has the reason and no scores, so that the order of the recall stays.
@@ -341,4 +339,4 @@ def rank(
         logger.warning("A reranker failed: %s", detail_of(error))
         problem = str(error).replace("language model", "reranker")
     milliseconds = 1000 * (time.monotonic() - begun_at)
-    return Reranking(model.name, scores, model.min_score, problem, milliseconds)
+    return prompt.Reranking(model.name, scores, model.min_score, problem, milliseconds)

@@ -6,8 +6,7 @@ from celery import shared_task
 
 from konstruct.orchestrator import messages, pipeline, replies, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
-from tenants.jobs import Lease
-from tenants.serving import TenantTask
+from tenants import jobs, serving
 
 
 @shared_task
@@ -22,8 +21,8 @@ def write_thread_states() -> bool:
     return messages.write_states_after_flush()
 
 
-@shared_task(base=TenantTask)
-def handle_message(tenant_id: str, message_id: str, lease: Lease | None = None) -> None:
+@shared_task(base=serving.TenantTask)
+def handle_message(tenant_id: str, message_id: str, lease: jobs.Lease | None = None) -> None:
     """Answer a message. Safe to run twice, also concurrently; the job table has the retries.
 
     Args:
@@ -38,6 +37,6 @@ def handle_message(tenant_id: str, message_id: str, lease: Lease | None = None) 
         raise
 
 
-def answer_message(lease: Lease) -> None:
+def answer_message(lease: jobs.Lease) -> None:
     """Answer a claimed message."""
     handle_message.run(str(lease.tenant_id), str(lease.key), lease)

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion, make_storable_value
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import replies, usage
 from konstruct.orchestrator.exceptions import (
     AlreadyDecided,
     ProgramToolsInvalid,
@@ -26,15 +26,13 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadStat
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.replies import ToolCallState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
-from konstruct.orchestrator.usage import admit_memories
 from memory.models import Message
-from tenants import traces, transaction
+from tenants import redis_keys, traces, transaction
 from tenants.audit.people import hold_people
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.limits.quotas import QuotaExceeded
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
-from tenants.redis_keys import pending_tool_confirm_key
 
 # Why a message is held, by the state of its calls. The first one that fits is taken.
 HELD_FOR_BY_STATE: Final = {
@@ -50,7 +48,7 @@ NO_RESULT = "The program did not send the result of this in time."
 
 # The key of a thread has the ids of the calls of each scope, the first one first.
 WAITING_CALLS: Final = ThreadState(
-    pending_tool_confirm_key,
+    redis_keys.pending_tool_confirm_key,
     lambda: ToolCall.objects.waiting().order_by("created_at", "pk"),
     lambda call: str(call.pk),
 )
@@ -302,7 +300,7 @@ def _run_once(call: ToolCall) -> ToolCall:
             with (
                 transaction.atomic(),
                 traces.span("tool", tenant_id=required_tenant_id(), tool=locked.name),
-                admit_memories(1),
+                usage.admit_memories(1),
             ):
                 result = TOOLS[locked.name].run(locked.arguments, context)
             set_result(locked, ToolCallState.DONE, result)

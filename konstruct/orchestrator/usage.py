@@ -27,19 +27,16 @@ from django.utils import timezone
 from konstruct.orchestrator.exceptions import LimitReached
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from memory.models import Message
-from tenants import context
+from tenants import context, metrics, outages, serving
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
-from tenants.metrics import counter
 from tenants.models import Tenant
-from tenants.outages import OUTAGES
 from tenants.outbox.events import record_event, remove_old_events
 from tenants.outbox.models import EventType
-from tenants.serving import tenant_of_request
 
 logger = logging.getLogger(__name__)
 
-REFUSALS: Final = counter(
+REFUSALS: Final = metrics.counter(
     "konstruct_quota_refusals_total",
     "Requests that were refused at a hard limit.",
     quota=tuple(quota.value for quota in Quota),
@@ -176,7 +173,7 @@ def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
 def tenant_row() -> Tenant:
     """Return the current tenant's row with its limits and its measured usage."""
     rows = Tenant.objects.only("quotas", "usage")
-    return tenant_of_request() or rows.get(pk=context.required_tenant_id())
+    return serving.tenant_of_request() or rows.get(pk=context.required_tenant_id())
 
 
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
@@ -250,7 +247,7 @@ def measure_due() -> int:
         try:
             measure(tenant)
             measured += 1
-        except (*OUTAGES, DatabaseError, KonstructError) as error:
+        except (*outages.OUTAGES, DatabaseError, KonstructError) as error:
             logger.warning("Tenant %s is not measured: %s", tenant.slug, error)
     return measured
 

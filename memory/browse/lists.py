@@ -25,8 +25,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, JSONObject, Left, Length, NullIf
 
-from memory import models
-from memory.conf import HANDOVER_CHANNEL, HISTORY_CHANNELS
+from memory import conf, models
 from memory.models.conversations import MessageQuerySet
 from memory.text.lexical import fold
 from tenants.audit.people import Person
@@ -258,10 +257,10 @@ def channel_of_thread() -> Expression:
     """Return the expression of a message's channel; of a copy for another agent, the thread's."""
     others = models.Message.objects.filter(
         thread_id=OuterRef("thread_id"), user_id=OuterRef("user_id")
-    ).exclude(channel__in=HISTORY_CHANNELS)
+    ).exclude(channel__in=conf.HISTORY_CHANNELS)
     original = Subquery(others.order_by("-created_at").values("channel")[:1])
     return Case(
-        When(channel=HANDOVER_CHANNEL, then=Coalesce(original, "channel")), default="channel"
+        When(channel=conf.HANDOVER_CHANNEL, then=Coalesce(original, "channel")), default="channel"
     )
 
 
@@ -288,7 +287,7 @@ def _beside(
     """Return the turns of a thread before the first (and it, with "lte"), and after the last."""
     rows = models.Message.objects.filter(thread_id=first.thread_id)
     if of_all:
-        rows = rows.exclude(channel=HANDOVER_CHANNEL)
+        rows = rows.exclude(channel=conf.HANDOVER_CHANNEL)
     else:
         rows = rows.filter(agent_id=first.agent_id, user_id=first.user_id)
     start = Q(created_at=first.created_at, **{f"number__{at}": first.number})

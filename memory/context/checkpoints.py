@@ -36,12 +36,11 @@ from memory.exceptions import (
     SessionTablesOutdated,
     UnreadableSession,
 )
-from tenants import transaction
+from tenants import naming, transaction
 from tenants.audit.people import hold_people
 from tenants.context import tenant_connection, tenant_scope
 from tenants.limits import quotas
 from tenants.models import Tenant
-from tenants.naming import as_tenant_id
 from tenants.postgresql.base import DatabaseWrapper
 
 ClassName = tuple[str, str]
@@ -112,7 +111,7 @@ class TenantPostgresSaver(PostgresSaver):
     def __init__(self, tenant_id: UUID | str, *, serde: SerializerProtocol | None = None) -> None:
         # The base class would keep a connection; here `_cursor` uses the thread's.
         super().__init__(None, serde=strict_serializer(serde))  # type: ignore[arg-type]
-        self.tenant_id = as_tenant_id(tenant_id)
+        self.tenant_id = naming.as_tenant_id(tenant_id)
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> abc.Iterator[Cursor[DictRow]]:

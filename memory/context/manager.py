@@ -13,12 +13,9 @@ from itertools import dropwhile
 from typing import Any, Final
 from uuid import UUID
 
-from memory import embeddings, recall, short_term
-from memory.arguments import similarity_argument, text_argument
+from memory import arguments, embeddings, recall, short_term
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
-from memory.context import chat, prompt
-from memory.context.tokens import Task, TaskArgument
-from memory.context.working import CompiledContext, WorkingContextCompiler
+from memory.context import chat, prompt, tokens, working
 from memory.embedding.embedder import embed, model_version
 from memory.facts import LongTermMemory
 from memory.models.facts import MemoryEntry
@@ -189,26 +186,26 @@ class ContextManager:
         self,
         session_store: Any = None,
         memory: Any = None,
-        compiler: WorkingContextCompiler | None = None,
+        compiler: working.WorkingContextCompiler | None = None,
         *,
         fact_floor: float = -1.0,
         near_fact_floor: float | None = None,
     ) -> None:
         self.session = session_store
         self.memory: Any = LongTermMemory() if memory is None else memory
-        self.compiler = WorkingContextCompiler() if compiler is None else compiler
-        self.fact_floor = similarity_argument("fact_floor", fact_floor)
+        self.compiler = working.WorkingContextCompiler() if compiler is None else compiler
+        self.fact_floor = arguments.similarity_argument("fact_floor", fact_floor)
         self.near_fact_floor = (
             self.fact_floor
             if near_fact_floor is None
-            else similarity_argument("near_fact_floor", near_fact_floor)
+            else arguments.similarity_argument("near_fact_floor", near_fact_floor)
         )
 
     def compile_working_context(
         self,
         tenant_id: UUID | str,
         thread_id: str,
-        task: TaskArgument,
+        task: tokens.TaskArgument,
         system_prompt: str,
         model_tier: str = "reasoning",
         *,
@@ -217,7 +214,7 @@ class ContextManager:
         session_messages: Iterable[Any] | None = None,
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
-    ) -> CompiledContext:
+    ) -> working.CompiledContext:
         """Compile the session and the memories for a task within the budget of the model's tier.
 
         The turns are those of the thread's graph. For a thread without a graph they are the
@@ -264,7 +261,7 @@ class ContextManager:
         self,
         tenant_id: UUID | str,
         thread_id: str,
-        task: TaskArgument,
+        task: tokens.TaskArgument,
         model_tier: str = "reasoning",
         *,
         agent_id: UUID | str | None = None,
@@ -289,8 +286,8 @@ class ContextManager:
         searched with the turn before; in a prompt without turns, it has the last two before the
         pause. The memories begin with these, and with `LongTermMemory.always_given`.
         """
-        compiler, task = self._compiler(model_tier, instructions), Task.of(task)
-        text_argument("task", task.text)
+        compiler, task = self._compiler(model_tier, instructions), tokens.Task.of(task)
+        arguments.text_argument("task", task.text)
         query = task.description
         # Pinned, so that a session store of another tenant is refused.
         with tenant_scope(tenant_id) as tenant:
@@ -419,7 +416,7 @@ class ContextManager:
     astore_memory = asynchronous(store_memory)
     asearch_memory = asynchronous(search_memory)
 
-    def _compiler(self, model_tier: str, instructions: str) -> WorkingContextCompiler:
+    def _compiler(self, model_tier: str, instructions: str) -> working.WorkingContextCompiler:
         if instructions:
             return type(self.compiler)(
                 model_tier, reserved_tokens=prompt.reserved_tokens(instructions)

@@ -7,11 +7,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from memory.context import chat, tokens
-from memory.context.tokens import Task
-from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
-from memory.recall import Cut, FactHit, Hit, RecallResult
-from memory.recall.service import Reason
+from memory.context import chat, tokens, working
+from memory.recall import Cut, FactHit, Hit, RecallResult, service
 
 T = TypeVar("T")
 
@@ -110,7 +107,7 @@ class Reranking:
 class PromptParts:
     """The parts of a prompt, before they are fitted into the budget."""
 
-    task: Task
+    task: tokens.Task
     session_messages: list[dict[str, Any]]
     memories: list[PromptItem]
     """The facts and recalled turns, alternating, most relevant first."""
@@ -156,7 +153,7 @@ class Prompt:
     """A prompt within its budget, with the sources of its parts."""
 
     gathered: PromptParts
-    fitted: WorkingContext
+    fitted: working.WorkingContext
     shares: dict[chat.SectionName, int]
     sent: Sequence[Mapping[str, Any]] | None = None
     """The messages as they are sent; None: those of `chat_sections`."""
@@ -178,7 +175,7 @@ class Prompt:
     @property
     def max_system_tokens(self) -> int:
         """The maximum number of tokens of the system prompt's text."""
-        return self.shares["system"] - MESSAGE_OVERHEAD_TOKENS
+        return self.shares["system"] - working.MESSAGE_OVERHEAD_TOKENS
 
     @property
     def source_ids(self) -> list[UUID]:
@@ -293,7 +290,7 @@ def as_uuid(value: Any) -> UUID | None:
 
 def reserved_tokens(instructions: str) -> int:
     """Return the tokens of a system message with instructions; 0 without instructions."""
-    return tokens.count(instructions) + MESSAGE_OVERHEAD_TOKENS if instructions else 0
+    return tokens.count(instructions) + working.MESSAGE_OVERHEAD_TOKENS if instructions else 0
 
 
 def _facts_of(memories: Iterable[PromptItem]) -> list[PromptFact]:
@@ -332,7 +329,7 @@ def _split_hits(
     return hits, (*over, *recalled.cut)
 
 
-def _reason(*, is_refused: bool) -> Reason:
+def _reason(*, is_refused: bool) -> service.Reason:
     return BELOW_MINIMUM if is_refused else "over the budget"
 
 

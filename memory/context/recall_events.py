@@ -18,14 +18,7 @@ from uuid import UUID
 import numpy as np
 import ormsgpack
 
-from memory.context.chat import (
-    CONTEXT_NOTICE,
-    CONTEXT_OPENING,
-    DATE_NOTICE,
-    DATE_OPENING,
-    TRANSPARENCY_CLAUSE,
-    date_prefix,
-)
+from memory.context import chat
 from memory.context.prompt import Prompt, as_uuid
 from memory.context.segments import SourceText, Splitter, split_own
 from memory.context.tokens import DESCRIPTION
@@ -54,7 +47,12 @@ _ROWS: Final = range(48)
 _USUAL: Final = b"".join(
     ormsgpack.packb(part)
     for part in (
-        *(f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n", TRANSPARENCY_CLAUSE, DATE_OPENING, DATE_NOTICE),
+        *(
+            f"{chat.CONTEXT_OPENING}\n{chat.CONTEXT_NOTICE}\n",
+            chat.TRANSPARENCY_CLAUSE,
+            chat.DATE_OPENING,
+            chat.DATE_NOTICE,
+        ),
         *([[row, reason] for row in _ROWS] for reason in (7, 5, 6, 4)),
         [["- ", -3 * row - 3, " ", -3 * row - 1, ": ", row] for row in _ROWS],
         [[row, None, [], []] for row in _ROWS],
@@ -115,7 +113,7 @@ class SourceRows:
                 content=message["content"],
                 name=" ".join(name.split()),
                 user_id=" ".join(message["user_id"].split()),
-                time=date_prefix(message["created_at"].astimezone(zone)),
+                time=chat.date_prefix(message["created_at"].astimezone(zone)),
             )
         versions = [content for content, _ in self.facts.get(pk, ())]
         return next((SourceText(text) for text in versions if _digest(text) == digest), None)

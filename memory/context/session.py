@@ -11,10 +11,9 @@ from psycopg.errors import UndefinedTable
 from memory.arguments import count_argument, id_argument, require_configured_database
 from memory.context.chat import as_turn
 from memory.exceptions import NoTenant, UnreadableSession
-from tenants import context
+from tenants import context, naming
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
 from tenants.exceptions import TenantPinned, UnknownTenant
-from tenants.naming import as_tenant_id
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -62,7 +61,7 @@ class SessionStore:
         if isinstance(tenant_id, str) and "://" in tenant_id:
             tenant_id, database_url = None, tenant_id
         require_configured_database(database_url)
-        self._tenant_id = None if tenant_id is None else as_tenant_id(tenant_id)
+        self._tenant_id = None if tenant_id is None else naming.as_tenant_id(tenant_id)
         self.messages_key = messages_key
         self._serde = serde
 

@@ -12,7 +12,6 @@ import structlog
 
 from memory.arguments import count_argument
 from memory.context import chat, tokens
-from memory.context.tokens import Task, TaskArgument
 from memory.exceptions import UnknownModelTier
 
 logger = structlog.get_logger(__name__)
@@ -129,7 +128,7 @@ class WorkingContextCompiler:
         system_prompt: str,
         session_messages: Iterable[Any],
         relevant_memories: Iterable[Any],
-        task: TaskArgument,
+        task: tokens.TaskArgument,
     ) -> CompiledContext:
         """Fit the four sections into their shares.
 
@@ -159,7 +158,7 @@ class WorkingContextCompiler:
         system_prompt: str,
         session_messages: Iterable[Any],
         relevant_memories: Iterable[Any],
-        task: TaskArgument,
+        task: tokens.TaskArgument,
     ) -> WorkingContext:
         """Fit the sections as `compile` does, and return also the parts that were left out."""
         turns = [chat.as_turn(message) for message in session_messages]
@@ -173,7 +172,7 @@ class WorkingContextCompiler:
         kept_system = tokens.cut(system_prompt, system_room)
         kept_turns = self.fitting_turns(turns)
         kept_memories = _best_memories(memories, memory_room)
-        fitted_task = Task.of(task).fit(task_room)
+        fitted_task = tokens.Task.of(task).fit(task_room)
 
         contents = {turn["content"] for turn in turns}
         truncated = {

@@ -15,16 +15,14 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from memory.arguments import count_argument, id_argument, new_id_argument, role_argument
-from memory.conf import WINDOW
+from memory import arguments, conf
 from memory.conversations import window_store
 from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
 from memory.exceptions import InvalidArgument
 from memory.models import WindowClear
-from tenants import transaction
+from tenants import redis_keys, transaction
 from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
-from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +41,8 @@ class UserWindow(Window):
     @classmethod
     def of(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
         tenant, agent = _as_uuid(tenant_id), _as_uuid(agent_id)
-        id_argument("user_id", user_id)
-        key = memory_short_key(tenant or tenant_id, agent or agent_id, user_id)
+        arguments.id_argument("user_id", user_id)
+        key = redis_keys.memory_short_key(tenant or tenant_id, agent or agent_id, user_id)
         if tenant is None or agent is None:
             return cls(key, None)
         return cls(key, Conversation(tenant, agent, user_id))
@@ -105,7 +103,7 @@ def _as_uuid(value: UUID | str) -> UUID | None:
 
 
 def get_recent_messages(
-    tenant_id: UUID | str, agent_id: UUID | str, user_id: str, n: int = WINDOW
+    tenant_id: UUID | str, agent_id: UUID | str, user_id: str, n: int = conf.WINDOW
 ) -> list[dict[str, Any]]:
     """Return the last n turns of the window, oldest first.
 
@@ -122,11 +120,11 @@ def get_recent_messages(
         InvalidArgument: n is no whole number or negative, or user_id is no text.
         InvalidKeyPart: an id cannot be part of a cache key.
     """
-    n = count_argument("n", n, minimum=0)
+    n = arguments.count_argument("n", n, minimum=0)
     window = UserWindow.of(tenant_id, agent_id, user_id)
     if n == 0:
         return []
-    size = max(n, WINDOW)
+    size = max(n, conf.WINDOW)
     with window.in_tenant():
         try:
             return window.read(size)[-n:]
@@ -144,7 +142,7 @@ def append_message(
     user_id: str,
     role: str,
     content: str,
-    window: int = WINDOW,
+    window: int = conf.WINDOW,
 ) -> None:
     """Append one turn, and keep the last `window` turns. Calling it twice appends two turns.
 
@@ -158,14 +156,14 @@ def append_message(
         InvalidTenantId: tenant_id is not a UUID.
         UnknownTenant: no such tenant.
     """
-    size = count_argument("window", window)
+    size = arguments.count_argument("window", window)
     if not isinstance(content, str):
         raise InvalidArgument(f"content={content!r} is not text")
-    turn = Turn(role=role_argument(role), content=content)
+    turn = Turn(role=arguments.role_argument(role), content=content)
     target = UserWindow.of(tenant_id, agent_id, user_id)
     if isinstance(role, TurnRole) and role.collect(target.key, content):
         return
-    new_id_argument("user_id", user_id)
+    arguments.new_id_argument("user_id", user_id)
     _require_tenant(tenant_id)
     with target.in_tenant(), target.log_outage():
         target.read(size)  # writes a copy that was lost
@@ -215,7 +213,7 @@ def append_turns(
     agent_id: UUID | str,
     user_id: str,
     turns: Sequence[Turn],
-    window: int = WINDOW,
+    window: int = conf.WINDOW,
     *,
     last: Turn | None = None,
     position: Position | None = None,
@@ -236,7 +234,7 @@ def append_turns(
         InvalidArgument: a turn has no message_id, or user_id or the window is invalid.
         UnknownTenant: no such tenant.
     """
-    size = count_argument("window", window)
+    size = arguments.count_argument("window", window)
     for turn in turns:
         if not turn.message_id:
             raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
@@ -306,8 +304,8 @@ def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
     with window.in_tenant(), window.log_outage():
         turns = decode_all(window_store.read(window.key))
         ids = [turn["message_id"] for turn in turns if "message_id" in turn]
-        expected = window.conversation.recent_turns(max(WINDOW, len(ids)))
+        expected = window.conversation.recent_turns(max(conf.WINDOW, len(ids)))
         last = [turn.message_id for turn in expected][-len(ids) :]
-        is_full_without_messages = not ids and len(turns) >= WINDOW
+        is_full_without_messages = not ids and len(turns) >= conf.WINDOW
         if ids != last and not is_full_without_messages:
             window_store.delete(window.key)

@@ -24,17 +24,15 @@ from django.utils.timezone import now as time_now
 from memory import arguments
 from memory.arguments import uuid_argument
 from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRACE
-from memory.conversations.short_term import refresh_window
-from memory.conversations.window_store import append_to_thread, shared_channels
+from memory.conversations import short_term, window_store
 from memory.exceptions import InvalidArgument
 from memory.models import Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
 from memory.text.lexical import fold
-from tenants import transaction
+from tenants import traces, transaction
 from tenants.audit.people import hold_people
 from tenants.context import asynchronous, execute, fetch_all, known_tenant, tenant_scope
 from tenants.jobs import JobKind
-from tenants.traces import traceparent
 
 # Postgres' clock may have been set back since the last turn of the conversation, or since its last
 # clear: then this turn gets the time of that one, so that it is after it.
@@ -131,10 +129,10 @@ def record_message(
             enqueue_embeddings([message.pk], delay=OUTBOX_GRACE, job=job)
             if message.role == Role.ASSISTANT and not appended:
                 transaction.on_commit(
-                    partial(refresh_window, tenant_id, message.agent_id, message.user_id)
+                    partial(short_term.refresh_window, tenant_id, message.agent_id, message.user_id)
                 )
-            if message.channel in shared_channels():
-                transaction.on_commit(partial(append_to_thread, tenant_id, message))
+            if message.channel in window_store.shared_channels():
+                transaction.on_commit(partial(window_store.append_to_thread, tenant_id, message))
     except IntegrityError:
         if not may_exist:
             raise
@@ -343,7 +341,7 @@ def enqueue_embeddings(
         "kinds": [kind.name for kind in kinds],
         "lanes": list(lanes),
         "delays": list(delays),
-        "traceparent": traceparent(),
+        "traceparent": traces.traceparent(),
     }
     execute(_ENQUEUE_EMBEDDINGS, values)
 
@@ -567,7 +565,7 @@ def import_turns(
         record_names(written)
         enqueue_embeddings(new)
         for agent_id, user_id in {(row.agent_id, row.user_id) for row in written}:
-            transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
+            transaction.on_commit(partial(short_term.refresh_window, tenant_id, agent_id, user_id))
     results = []
     for turn in turns:
         message = existing[turn.identity]

@@ -25,13 +25,8 @@ from redis.exceptions import RedisError, ResponseError
 from memory.arguments import ROLES, count_argument, id_argument
 from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL, WINDOW
 from memory.models import Message, RecallExclusion, WindowClear
+from tenants import redis_keys
 from tenants.context import fetch_row, fetch_value, required_tenant_id, tenant_scope
-from tenants.redis_keys import (
-    agent_and_user,
-    session_key,
-    thread_windows_pattern,
-    user_windows_pattern,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -318,7 +313,7 @@ def list_windows(cursor: int = 0) -> tuple[list[ListedWindow], int]:
     client, found = _client(), set[str]()
     for _ in range(MAX_SCANS):
         cursor, keys = client.scan(
-            cursor, match=user_windows_pattern(required_tenant_id()), count=SCANNED_KEYS
+            cursor, match=redis_keys.user_windows_pattern(required_tenant_id()), count=SCANNED_KEYS
         )
         found.update(key.decode() for key in cast(list[bytes], keys))
         if not cursor or len(found) >= WINDOWS_PER_PAGE:
@@ -328,7 +323,7 @@ def list_windows(cursor: int = 0) -> tuple[list[ListedWindow], int]:
         entries = read(key)
         last = decode(entries[-1]) if entries else None
         if last is not None:
-            agent_id, user_id = agent_and_user(key)
+            agent_id, user_id = redis_keys.agent_and_user(key)
             windows.append(ListedWindow(agent_id, user_id, len(entries), last))
     return windows, cursor
 
@@ -421,7 +416,7 @@ class ThreadWindow(Window):
 
     @classmethod
     def of(cls, thread_id: str, channel: str) -> Self:
-        return cls(session_key(required_tenant_id(), thread_id), thread_id, channel)
+        return cls(redis_keys.session_key(required_tenant_id(), thread_id), thread_id, channel)
 
     def transcript(self, size: int) -> list[ThreadTurn]:
         """Return the last turns of the thread, oldest first."""
@@ -454,7 +449,9 @@ def delete_all_threads(tenant_id: UUID | str) -> None:
     """
     with tenant_scope(tenant_id):
         client = get_redis_connection("default")
-        keys = client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000)
+        keys = client.scan_iter(
+            match=redis_keys.thread_windows_pattern(required_tenant_id()), count=1000
+        )
         delete(*map(bytes.decode, keys))
 
 
@@ -512,7 +509,7 @@ def delete_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
     """
     with tenant_scope(tenant_id):
         tenant = required_tenant_id()
-        delete(*(session_key(tenant, thread_id) for thread_id in thread_ids))
+        delete(*(redis_keys.session_key(tenant, thread_id) for thread_id in thread_ids))
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:

@@ -14,10 +14,8 @@ from django.conf import settings
 
 from memory.arguments import id_problem, is_blank, is_unicode
 from memory.embedding.embedder import model_version
-from memory.facts.lifecycle import retract
-from memory.facts.service import LongTermMemory
-from memory.models import MemoryEntry
-from memory.models.facts import Author, MemoryEntryQuerySet
+from memory.facts import lifecycle, service
+from memory.models import MemoryEntry, facts
 from tenants.context import execute, required_tenant_id
 from tenants.exceptions import KonstructError
 
@@ -58,7 +56,7 @@ class MemoryFiles:
         MemoryToolError: the command cannot be done.
     """
 
-    def __init__(self, agent_id: UUID, user_id: str, author: Author) -> None:
+    def __init__(self, agent_id: UUID, user_id: str, author: facts.Author) -> None:
         self._scope = {"tenant_id": required_tenant_id(), "agent_id": agent_id, "user_id": user_id}
         self._author = author
         self.changed: list[UUID] = []
@@ -178,13 +176,13 @@ class MemoryFiles:
         name = f"konstruct.files {self._scope['agent_id']} {self._scope['user_id']}"
         execute("SELECT public.wait_for_tenant_lock(%s)", [name])
 
-    def _files(self) -> MemoryEntryQuerySet:
+    def _files(self) -> facts.MemoryEntryQuerySet:
         return MemoryEntry.objects.filter(**self._scope).as_of().defer("embedding")
 
     def _file(self, place: str) -> MemoryEntry | None:
         return self._files().filter(external_id=place).first()
 
-    def _below(self, place: str) -> MemoryEntryQuerySet:
+    def _below(self, place: str) -> facts.MemoryEntryQuerySet:
         return self._files().filter(external_id__startswith=f"{place}/").order_by("external_id")
 
     def _existing(self, path: str, place: str) -> list[MemoryEntry]:
@@ -215,10 +213,10 @@ class MemoryFiles:
         if is_blank(content):
             raise MemoryToolError(f"Error: {place} would be empty; give text, or delete it")
         entry = MemoryEntry(**self._scope, external_id=place, content=content, embedding=embedding)
-        self.changed.append(LongTermMemory().remember(entry, author=self._author).memory_id)
+        self.changed.append(service.LongTermMemory().remember(entry, author=self._author).memory_id)
 
     def _retract(self, file: MemoryEntry, reason: str) -> None:
-        retract(file.memory_id, author=self._author, reason=reason)
+        lifecycle.retract(file.memory_id, author=self._author, reason=reason)
         self.changed.append(file.memory_id)
 
     def _listing(self, path: str, place: str) -> str:

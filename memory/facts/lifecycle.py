@@ -17,8 +17,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from memory import exceptions
-from memory.arguments import vector_argument
+from memory import arguments, exceptions, fields
 from memory.embedding.embedder import model_version
 from memory.facts.rows import (
     MAX_ATTEMPTS,
@@ -30,7 +29,6 @@ from memory.facts.rows import (
     same_scope,
     write_attributes,
 )
-from memory.fields import digest
 from memory.models.conversations import Message
 from memory.models.facts import (
     SYSTEM,
@@ -169,7 +167,7 @@ def record_candidate(
     check_entry(entry)
     if not quotes or entry.kind == FactKind.ENTERED:
         raise exceptions.InvalidArgument("a candidate has quotes, and is observed or inferred")
-    entry.embedding = vector_argument("embedding", entry.embedding)
+    entry.embedding = arguments.vector_argument("embedding", entry.embedding)
     entry.embedding_model = model_version()
     for _ in range(MAX_ATTEMPTS):
         with transaction.atomic():
@@ -226,7 +224,7 @@ def supersede_by_entered(memory_id: UUID, author: Author) -> None:
 
 def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
     """Return the fact with the same text, or the same value of the same slot; locked."""
-    is_same = Q(content_digest=digest(entry.content))
+    is_same = Q(content_digest=fields.digest(entry.content))
     if entry.slot and entry.value:
         is_same |= Q(slot=entry.slot, subject__iexact=entry.subject, value__iexact=entry.value)
     candidates = list(

@@ -22,8 +22,7 @@ from memory.embedding.embedder import embed, model_version
 from memory.embedding.vectors import nearest
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.fields import digest
-from memory.models import Message, PromptSource, RecallEvent, RecallExclusion
-from memory.models.attributes import attributes_of, metadata_values
+from memory.models import Message, PromptSource, RecallEvent, RecallExclusion, attributes
 from memory.models.facts import (
     SYSTEM,
     Author,
@@ -37,11 +36,10 @@ from memory.models.facts import (
     server_clock,
 )
 from memory.text.lexical import lexemes
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.people import hold_people
-from tenants.context import current_tenant_id, required_tenant_id
 
 # How often a write is tried again because another request deleted the conflicting entry.
 MAX_ATTEMPTS: Final = 10
@@ -51,7 +49,7 @@ def tenant_of_entry(entry: MemoryEntry) -> UUID | str:
     """Return the tenant of an entry, or else the current one."""
     if isinstance(entry.tenant_id, UUID | str):
         return entry.tenant_id
-    current = current_tenant_id()
+    current = context.current_tenant_id()
     if current is None:
         raise InvalidArgument("the fact has no tenant_id, and is not stored inside a tenant")
     return current
@@ -67,7 +65,7 @@ def check_entry(entry: MemoryEntry) -> None:
     if entry.external_id is not None:
         arguments.new_id_argument("external_id", entry.external_id)
     entry.metadata = {} if entry.metadata is None else entry.metadata
-    metadata_values(entry.metadata)
+    attributes.metadata_values(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
         if value is not None and not isinstance(value, DatabaseDefault):
@@ -199,7 +197,7 @@ def update_entry(
     values: dict[str, Any] = {**changes}
     if "metadata" in values and not replaces_metadata:
         values["metadata"] = merge_metadata(entry.metadata, values["metadata"])
-        metadata_values(values["metadata"])
+        attributes.metadata_values(values["metadata"])
     if not from_now and all(getattr(entry, name) == value for name, value in values.items()):
         return entry
     # Read after locking: a version of a concurrent writer is older.
@@ -277,7 +275,7 @@ def _past_end(now: datetime, entry: MemoryEntry, ends: datetime | None) -> datet
 def write_attributes(entry: MemoryEntry) -> None:
     """Write the values of the entry's metadata into the table with b-tree indexes."""
     MemoryAttribute.objects.bulk_create(
-        attributes_of(MemoryAttribute, entry.metadata, memory_id=entry.memory_id)
+        attributes.attributes_of(MemoryAttribute, entry.metadata, memory_id=entry.memory_id)
     )
 
 
@@ -550,7 +548,7 @@ def _remove(exclusions: "QuerySet[RecallExclusion]") -> int:
     """Delete exclusions. Windows lack their messages, and are written again after the commit."""
     columns = ("message__agent_id", "message__user_id", "message__thread_id")
     whole = exclusions.filter(start=None).order_by().distinct()
-    threads, tenant_id = list(whole.values_list(*columns)), required_tenant_id()
+    threads, tenant_id = list(whole.values_list(*columns)), context.required_tenant_id()
 
     def delete_windows() -> None:
         for agent_id, user_id, thread_id in threads:

@@ -10,15 +10,12 @@ from uuid import UUID
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
-from memory import arguments
-from memory.arguments import require_configured_database
+from memory import arguments, fields
 from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.embedding.embedder import embed, model_version, require_configured_model
 from memory.exceptions import FactBusy, FactNotFound
-from memory.facts import rows as fact_rows
-from memory.facts.lifecycle import record_event, refuse_own_proposal, supersede_by_entered
+from memory.facts import lifecycle, rows as fact_rows
 from memory.facts.rows import include_corrected
-from memory.fields import digest
 from memory.models.attributes import metadata_values
 from memory.models.facts import (
     SYSTEM,
@@ -32,8 +29,7 @@ from memory.models.facts import (
 )
 from memory.text.changes import differs_by_one_word
 from tenants import transaction
-from tenants.audit.people import hold_people
-from tenants.audit.tombstones import FACT, enqueue_tombstones
+from tenants.audit import people, tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migrating import require_migrated
@@ -70,7 +66,7 @@ class LongTermMemory:
     """
 
     def __init__(self, database_url: str | None = None, embedding_model: str | None = None) -> None:
-        require_configured_database(database_url)
+        arguments.require_configured_database(database_url)
         require_configured_model(embedding_model)
 
     def setup(self) -> None:
@@ -127,7 +123,7 @@ class LongTermMemory:
             PersonBeingErased: an erasure of the user is requested, and not done yet.
         """
         with known_tenant(fact_rows.tenant_of_entry(entry)):
-            hold_people([entry.user_id], agent_ids=[entry.agent_id])
+            people.hold_people([entry.user_id], agent_ids=[entry.agent_id])
             return self._remember(entry, author)
 
     def _remember(self, entry: MemoryEntry, author: Author) -> StoredFact:
@@ -143,9 +139,9 @@ class LongTermMemory:
                     with transaction.atomic():
                         existing = fact_rows.insert(entry)
                         if existing is entry:
-                            record_event(entry, FactAction.ENTER, author=author)
+                            lifecycle.record_event(entry, FactAction.ENTER, author=author)
                             if entry.slot:
-                                supersede_by_entered(entry.memory_id, author)
+                                lifecycle.supersede_by_entered(entry.memory_id, author)
                             break
                 if existing is not None:
                     if existing.content != entry.content:
@@ -196,7 +192,7 @@ class LongTermMemory:
             key=lambda n: [str(getattr(entries[n], name) or "") for name in names],
         )
         with transaction.atomic():
-            hold_people(
+            people.hold_people(
                 {entry.user_id for entry in entries},
                 agent_ids={entry.agent_id for entry in entries},
                 since=since,
@@ -259,7 +255,7 @@ class LongTermMemory:
                     reason=reason,
                 )
                 _refuse_own_proposal_of(changed, author)
-                record_event(changed, FactAction.CHANGE, author=author, reason=reason)
+                lifecycle.record_event(changed, FactAction.CHANGE, author=author, reason=reason)
                 return changed
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
@@ -440,7 +436,7 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
             # Locked first: versions that others add meanwhile would stay without their fact.
             entries = MemoryEntry.objects.entries().filter(memory_id__in=batch).select_for_update()
             removed += len(entries.order_by("memory_id").values_list("memory_id"))
-            enqueue_tombstones(FACT, *batch)
+            tombstones.enqueue_tombstones(tombstones.FACT, *batch)
             MemoryEntry.objects.filter(Q(memory_id__in=batch) | Q(version_of__in=batch)).delete()
     return removed
 
@@ -455,7 +451,7 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
         rows = [*stale.only("memory_id", "content").order_by("memory_id")[:batch]]
         for row, vector in zip(rows, embed([row.content for row in rows]), strict=True):
             # Not if the fact was changed meanwhile: its vector would belong to another text.
-            stale.filter(memory_id=row.memory_id, content_digest=digest(row.content)).update(
+            stale.filter(memory_id=row.memory_id, content_digest=fields.digest(row.content)).update(
                 embedding=vector, embedding_model=model_version()
             )
         return len(rows)
@@ -469,13 +465,13 @@ def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
     if entry.external_id is None:
         return  # then the proposal is the same fact
     proposals = fact_rows.same_scope(entry).filter(
-        content_digest=digest(entry.content),
+        content_digest=fields.digest(entry.content),
         external_id=None,
         version_of=None,
         state__in=(FactState.PROPOSED, FactState.REJECTED),
     )
     for memory_id in proposals.values_list("memory_id", flat=True):
-        refuse_own_proposal(memory_id, author)
+        lifecycle.refuse_own_proposal(memory_id, author)
 
 
 def _vector_of(entry: MemoryEntry) -> list[float]:
@@ -506,16 +502,16 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
     revived = will_be_valid and not is_valid
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
-            refuse_own_proposal(existing.memory_id, author)
+            lifecycle.refuse_own_proposal(existing.memory_id, author)
         merged = fact_rows.merge_into(existing.memory_id, entry, revived=revived, author=author)
         if revived:
             include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)
-            record_event(merged, FactAction.ENTER, author=author)
+            lifecycle.record_event(merged, FactAction.ENTER, author=author)
         elif existing.content != entry.content:
-            record_event(merged, FactAction.CHANGE, author=author)
+            lifecycle.record_event(merged, FactAction.CHANGE, author=author)
         if entry.slot:
-            supersede_by_entered(existing.memory_id, author)
+            lifecycle.supersede_by_entered(existing.memory_id, author)
     return StoredFact(existing.memory_id, created=False)

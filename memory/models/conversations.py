@@ -11,8 +11,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
-from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL
-from memory.fields import IdentityField
+from memory import conf, fields
 from tenants.fields import json_object, one_of, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData, rows_of_user
@@ -47,9 +46,9 @@ class MessageQuerySet(ScopedQuerySet[M]):
 
         A message without a reply is not in the window yet; it is added with the reply.
         """
-        ends_a_turn = models.Q(role="assistant") | models.Q(channel__in=HISTORY_CHANNELS)
+        ends_a_turn = models.Q(role="assistant") | models.Q(channel__in=conf.HISTORY_CHANNELS)
         return self.filter(
-            ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number
+            ends_a_turn, ~models.Q(channel=conf.STORED_CHANNEL), number__gt=after_number
         ).order_by("-created_at", "-number")
 
     def not_excluded(self) -> Self:
@@ -102,7 +101,7 @@ class Message(AgentUserModel):
     """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
 
     id = random_id()
-    number = IdentityField(unique=True, help_text="Order of insertion.")
+    number = fields.IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField(
         "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
@@ -205,7 +204,7 @@ class Message(AgentUserModel):
             # The messages that were sent for an answer, without imported history.
             models.Index(
                 fields=["created_at", "number"],
-                condition=models.Q(role=Role.USER) & ~models.Q(channel=IMPORT_CHANNEL),
+                condition=models.Q(role=Role.USER) & ~models.Q(channel=conf.IMPORT_CHANNEL),
                 name="message_sent",
             ),
         ]
@@ -323,7 +322,7 @@ class ConversationItem(AgentUserModel):
     """A record of a framework's run: a message, a tool call or its result. Never changed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    number = IdentityField(unique=True, help_text="Order of insertion.")
+    number = fields.IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField("thread", help_text="The conversation.")
     item = models.TextField(help_text="JSON as text, since jsonb cannot store all JSON.")
     message = models.ForeignKey(

@@ -52,17 +52,15 @@ from memory.recall.scoring import (
 )
 from memory.text.changes import Statement, newer_first, replacements
 from memory.text.lexical import latin_by_tag
-from tenants import traces
+from tenants import context, metrics, traces
 from tenants.audit.people import NO_LOCALE, Locale, locales_of
-from tenants.context import asynchronous, known_tenant, tenant_connection
-from tenants.metrics import counter, histogram
 
-RECALLS: Final = counter(
+RECALLS: Final = metrics.counter(
     "konstruct_recalls_total",
     "Recalls, by outcome: with results, or all results were left out.",
     outcome=("found", "abstained"),
 )
-RECALL_SECONDS: Final = histogram(
+RECALL_SECONDS: Final = metrics.histogram(
     "konstruct_recall_seconds", "How long a recall took, with the embedding of the question."
 )
 # Maximum number of omitted messages in the result.
@@ -274,7 +272,7 @@ def recall(
         "numbers": None,
         "neighbours": policy.neighbours,
     }
-    with known_tenant(tenant_id, savepoint=False) as tenant:
+    with context.known_tenant(tenant_id, savepoint=False) as tenant:
         values["tenant"] = tenant
         locale = locales_of([user]).get(user, NO_LOCALE) if locale is None else locale
         values["zone"] = locale.zone(policy.time_zone)
@@ -284,7 +282,7 @@ def recall(
             matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
-        with tenant_connection().local_settings(PLAN_SETTINGS):
+        with context.tenant_connection().local_settings(PLAN_SETTINGS):
             evidence = _read_evidence(values)
             hits, cut, facts = _select(evidence, query, question, policy, exclude_ids)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
@@ -301,7 +299,7 @@ def recall(
     )
 
 
-arecall = asynchronous(recall)
+arecall = context.asynchronous(recall)
 
 
 def known_languages() -> frozenset[str]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import regex
 
 from memory.text import lexical
-from memory.text.lexical import QUESTION_WORDS, word_set
 
 # A sentence of one or two words ("Sure!", "Me too.") has no searchable content.
 MIN_WORDS = 3
@@ -135,10 +134,10 @@ def _parts(sentence: str, fits: Callable[[str], bool]) -> Iterator[str]:
 
 # Beginnings of questions that are not answered by yes or no. In "When I was five I lived in Bern"
 # the subject follows, in a question the verb.
-WH_WORDS = word_set("who whom whose what which when where why how")
-SUBJECT_WORDS = word_set("i we you he she it they my our your his her their")
+WH_WORDS = lexical.word_set("who whom whose what which when where why how")
+SUBJECT_WORDS = lexical.word_set("i we you he she it they my our your his her their")
 # "Do not forget" and "do remember" are no questions.
-AFTER_NO_SUBJECT = word_set("not never remember note keep forget")
+AFTER_NO_SUBJECT = lexical.word_set("not never remember note keep forget")
 # "I live in Bern, remember?" Tokenized: "don't" is two words.
 TAGS = frozenset(
     (
@@ -154,9 +153,9 @@ TAGS = frozenset(
     )
 )  # fmt: skip
 # A statement follows "Can you note ..." and "Did I tell you that ...".
-REQUESTING_WORDS = word_set("can could will would")
-NOTING_WORDS = word_set("note save store")
-TELLING_WORDS = word_set(
+REQUESTING_WORDS = lexical.word_set("can could will would")
+NOTING_WORDS = lexical.word_set("note save store")
+TELLING_WORDS = lexical.word_set(
     "remember forget mind know knew tell told say said mention mentioned see hear"
 )
 # "Can you please remember that": the words before a statement are among the first ones.
@@ -194,7 +193,7 @@ def _is_question(sentence: str) -> bool:
         return True
     return (
         not _STATEMENT_END.search(sentence)
-        and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+        and next(iter(lexical.words(sentence)), "") in lexical.QUESTION_WORDS
     )
 
 
@@ -208,7 +207,7 @@ def _has_statement(sentence: str) -> bool:
     opening = words[0] if words else ""
     if _QUESTION_END.search(sentence):
         statement, _, tag = sentence.rpartition(",")
-        if count_words(statement) >= MIN_WORDS and opening not in QUESTION_WORDS:
+        if count_words(statement) >= MIN_WORDS and opening not in lexical.QUESTION_WORDS:
             return " ".join(lexical.words(tag)) in TAGS
     elif opening in WH_WORDS:
         # A question has its verb before its subject.

@@ -38,13 +38,12 @@ from django.utils.http import content_disposition_header
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants import transaction
+from tenants import jobs, transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.access_log import MAX_PEOPLE
 from tenants.audit.models import EXPORTS, ListExport, ListExportPart, ListExportQuerySet
 from tenants.context import asynchronous, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
-from tenants.jobs import Lease, key_of
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
@@ -142,12 +141,12 @@ def _is_allowed(request: HttpRequest, source: Any) -> bool:
 # --- In the worker -------------------------------------------------------------------------------
 
 
-def write_file(job: UUID | Lease) -> None:
+def write_file(job: UUID | jobs.Lease) -> None:
     """Write the file of an export of the current tenant, or delete an export that is finished.
 
     After a kill another worker begins anew.
     """
-    EXPORTS.run(job, _write_or_delete, on_failure=partial(_record_failure, key_of(job)))
+    EXPORTS.run(job, _write_or_delete, on_failure=partial(_record_failure, jobs.key_of(job)))
 
 
 def _record_failure(export_id: UUID, error: Exception) -> bool:
@@ -166,7 +165,7 @@ def _record_failure(export_id: UUID, error: Exception) -> bool:
     return True
 
 
-def _write_or_delete(lease: Lease) -> None:
+def _write_or_delete(lease: jobs.Lease) -> None:
     export_id = lease.key
     export = ListExport.objects.filter(pk=export_id).first()
     if export is None or export.finished_at or export.error:

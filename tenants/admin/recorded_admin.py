@@ -31,8 +31,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from tenants import transaction
-from tenants.admin.exports import export_response, list_url, may_export, request_export
-from tenants.admin.sites import ExtraContext
+from tenants.admin import exports, sites
 from tenants.audit.changes import NO_STATE, RowState, is_secret, row_state
 from tenants.context import execute
 from tenants.error_texts import TranslatedModelForm
@@ -330,7 +329,7 @@ class RecordedAdmin(ModelAdmin):
         return self.record_view(request, super().delete_view(request, *args, **kwargs))
 
     def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: ExtraContext = None
+        self, request: HttpRequest, object_id: str, extra_context: sites.ExtraContext = None
     ) -> HttpResponse:
         """Show the entries of the log about a row, in place of Django's second log."""
         if not self.has_view_or_change_permission(request):
@@ -415,7 +414,7 @@ class RecordedAdmin(ModelAdmin):
         return [export, *super().get_urls()]
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: ExtraContext = None
+        self, request: HttpRequest, extra_context: sites.ExtraContext = None
     ) -> HttpResponse:
         """Show the list with its tools, or search it."""
         # Another range of dates begins at the first page.
@@ -432,7 +431,7 @@ class RecordedAdmin(ModelAdmin):
             "from": request.GET.get("from", "")[:10],
             "to": request.GET.get("to", "")[:10],
             "others": [item for item in request.GET.items() if item[0] not in left],
-            "export": export if may_export(request) else "",
+            "export": export if exports.may_export(request) else "",
             "left_out": ", ".join(left_out),
         }
         extra_context = {**(extra_context or {}), "list_tools": tools}
@@ -450,12 +449,12 @@ class RecordedAdmin(ModelAdmin):
         try:
             if getattr(request, "tenant", None) is not None:
                 self.get_changelist_instance(request)
-                return request_export(request, self.list_name or self.opts.label_lower)
+                return exports.request_export(request, self.list_name or self.opts.label_lower)
             columns, rows = self.exported(request)
         except IncorrectLookupParameters:
-            return redirect(list_url(self.list_name or self.opts.label_lower))
+            return redirect(exports.list_url(self.list_name or self.opts.label_lower))
         self.record(request, "export", asked=request.GET.dict(), format="csv")
-        return export_response(self.opts.model_name or "", columns, rows)
+        return exports.export_response(self.opts.model_name or "", columns, rows)
 
     def exported(self, request: HttpRequest) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
         """Return the names of the columns, and the filtered rows, newest first."""

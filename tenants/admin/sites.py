@@ -38,10 +38,9 @@ from unfold import widgets
 from unfold.forms import UserCreationForm
 from unfold.sites import UnfoldAdminSite
 
-from tenants import transaction
+from tenants import http, transaction
 from tenants.audit.roles import admins
 from tenants.context import current_tenant_id
-from tenants.http import current_address
 from tenants.limits.rate_limit import LoginAttempt, count_mail_request
 from tenants.models import Tenant
 
@@ -100,7 +99,7 @@ class ResetView(PasswordResetView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Enqueue the mail: a worker finds the person, so each address takes the same time."""
         email = form.cleaned_data["email"]
-        limit = count_mail_request(email, current_address())
+        limit = count_mail_request(email, http.current_address())
         if not limit.allowed:
             return too_many_attempts(self.request, math.ceil(limit.retry_after), is_reset=True)
         tenant_id = current_tenant_id()
@@ -360,7 +359,7 @@ class PagedSite(UnfoldAdminSite):
         An attempt counts as failed if the form is shown again: if a `field` is named,
         only if that field has an error.
         """
-        attempt = LoginAttempt(username, current_address())
+        attempt = LoginAttempt(username, http.current_address())
         limit = attempt.begin()
         if not limit.allowed:
             # Refused without a check of the password.

@@ -9,9 +9,8 @@ from rest_framework import serializers
 
 from konstruct.api.http import bodies
 from konstruct.api.http.views import UrlField
-from konstruct.orchestrator import tool_calls
+from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.exceptions import ProgramToolsInvalid
-from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
 
@@ -280,7 +279,7 @@ class MessageSerializer(serializers.Serializer):
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(
-        choices=[(status.value, status.value) for status in Status],
+        choices=[(status.value, status.value) for status in replies.Status],
         help_text="closed: it gets no separate reply, because another reply or a person has "
         "settled it; `error` has the reason. with_person: a person answers in this thread. "
         "awaiting_consent: a tool call of the agent waits for the user. with_program: the program "

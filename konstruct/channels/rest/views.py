@@ -26,17 +26,15 @@ from konstruct.channels.rest.serializers import (
     WaitForSerializer,
     WaitSerializer,
 )
-from konstruct.orchestrator import builder, models, replies, tool_calls
+from konstruct.orchestrator import builder, language_models, models, replies, tool_calls
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
 from memory.facts.rows import echoes_of_message
 from memory.models import Message
 from memory.tasks import embed_and_store
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 from tenants.jobs import enqueue_task
 
 CHANNEL = "rest"
@@ -117,7 +115,7 @@ class MessageViewSet(history_import.ImportViewSet):
             if refusal:
                 raise exceptions.ValidationError({"instructions": refusal})
         options = fields["options"]
-        if tool_calls.requires_call(options) and not has_language_model(agent):
+        if tool_calls.requires_call(options) and not language_models.has_language_model(agent):
             refusal = "No language model is configured here, so that no tool is called."
             raise exceptions.ValidationError({"tool_choice": refusal})
         incoming = Incoming(
@@ -131,7 +129,7 @@ class MessageViewSet(history_import.ImportViewSet):
             idempotency_key=self.idempotency.key,
             options=models.AnswerOptions(options=options, instructions=instructions),
         )
-        tenant_id = required_tenant_id()
+        tenant_id = context.required_tenant_id()
         with transaction.atomic():
             if streams:  # before the task is enqueued
                 transaction.on_commit(lambda: replies.watch(tenant_id, message.id))
@@ -167,7 +165,7 @@ class MessageViewSet(history_import.ImportViewSet):
         continues with them: it answers, or calls tools again. The response is that of sending a
         message, also with `wait` and as a stream. The same results again change nothing.
         """
-        tenant_id = required_tenant_id()
+        tenant_id = context.required_tenant_id()
         with transaction.atomic():
             message = _message(message_id, self.caller)
             if responses.wants_events(request):  # before the task is enqueued

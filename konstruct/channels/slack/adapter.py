@@ -9,8 +9,7 @@ from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, SectionB
 
 from konstruct.channels.delivery import APPROVE, DENY, Address, ChannelRefused, PostMark, View
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.installations import CHANNEL, token_of
-from konstruct.channels.slack.web_api import call_slack
+from konstruct.channels.slack import installations, web_api
 
 EVENT_TYPE = "konstruct_reply"
 # Characters of the text in a block. Posts with buttons have blocks.
@@ -27,7 +26,7 @@ class SlackAdapter:
     Slack fetches a link that it unfurls, and would send the data in its URL to the link's host.
     """
 
-    channel = CHANNEL
+    channel = installations.CHANNEL
     can_edit = True
     shares_threads = True
 
@@ -38,7 +37,7 @@ class SlackAdapter:
 
     def post(self, address: Address, part: View, mark: PostMark) -> str:
         """Post in the thread, or in the direct messages, and return the post's id."""
-        answer = call_slack(
+        answer = web_api.call_slack(
             "chat_postMessage",
             token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
@@ -51,7 +50,7 @@ class SlackAdapter:
 
     def update(self, address: Address, post_id: str, part: View, mark: PostMark) -> None:
         """Replace the text and the buttons of a post."""
-        call_slack(
+        web_api.call_slack(
             "chat_update",
             token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
@@ -73,7 +72,7 @@ def token_of_workspace(workspace: str) -> str:
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:
         raise ChannelRefused(f"The Slack workspace {workspace} is not connected any more.")
-    return token_of(installation)
+    return installations.token_of(installation)
 
 
 def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
@@ -89,7 +88,7 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
         method, arguments["ts"] = "conversations_replies", thread
     cursor = ""
     for _ in range(MAX_PAGES):
-        answer = call_slack(method, cursor=cursor, **arguments)
+        answer = web_api.call_slack(method, cursor=cursor, **arguments)
         yield from answer.get("messages", ())
         cursor = (answer.get("response_metadata") or {}).get("next_cursor", "")
         if not cursor:

@@ -27,36 +27,26 @@ from slack_sdk.models.views import View
 from konstruct.channels import delivery, inbox
 from konstruct.channels.delivery import APPROVE, DENY, ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.slack import events
-from konstruct.channels.slack.adapter import token_of_workspace
-from konstruct.channels.slack.events import native_id, pressed_button, sender_of
+from konstruct.channels.slack import adapter, events
 from konstruct.channels.slack.installations import CHANNEL, end_installation, token_of
 from konstruct.channels.slack.web_api import call_slack
+from konstruct.orchestrator import messages, tool_calls
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
-from konstruct.orchestrator.handoff.escalations import (
-    ANSWER_PERMISSION,
-    answer_as_person,
-    last_user_message,
-)
+from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.identities.channel_identities import identity_of, user_of
-from konstruct.orchestrator.messages import Thread, attachment_note
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.tool_calls import decide
 from memory.arguments import time_zones
 from memory.models import Message
-from tenants import transaction
+from tenants import redis_keys, serving, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action
 from tenants.audit.people import set_time_zone
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import enqueue_task
-from tenants.limits.quotas import QuotaExceeded, request_buckets
-from tenants.limits.rate_limit import take_from
+from tenants.limits import quotas, rate_limit
 from tenants.models import Tenant
-from tenants.redis_keys import engaged_thread_key, idempotency_key
-from tenants.serving import TenantTask, find_claim, refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +55,7 @@ MAX_NAME_AGE = timedelta(days=1)
 REFUSAL_PAUSE_SECONDS: Final = 3600
 
 
-@shared_task(base=TenantTask)
+@shared_task(base=serving.TenantTask)
 def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str) -> None:
     """Ask Slack for a user's name and time zone, and store the name for a day. Safe to run twice.
 
@@ -96,19 +86,19 @@ def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str) -> None
         set_time_zone(user_ids, found["tz"], is_of_channel=True)
 
 
-@shared_task(base=TenantTask)
+@shared_task(base=serving.TenantTask)
 def tell_refused(tenant_id: str, workspace: str, channel: str, thread_ts: str, text: str) -> None:
     """Post that a message is refused, once in a while. Safe to run twice.
 
     Errors are logged: the next refused message of the thread tries again after the pause.
     """
-    key = idempotency_key(tenant_id, f"refused/{workspace}/{channel}/{thread_ts}")
+    key = redis_keys.idempotency_key(tenant_id, f"refused/{workspace}/{channel}/{thread_ts}")
     try:
         if not get_redis_connection("default").set(key, 1, ex=REFUSAL_PAUSE_SECONDS, nx=True):
             return
         call_slack(
             "chat_postMessage",
-            token=token_of_workspace(workspace),
+            token=adapter.token_of_workspace(workspace),
             channel=channel,
             thread_ts=thread_ts or None,
             text=text,
@@ -144,7 +134,7 @@ def receive_event(envelope: events.Envelope) -> tuple[EventOutcome, float]:
     tenant = serving_tenant(envelope.workspace)
     if tenant is None:
         return EventOutcome.IGNORED, 0.0
-    seen_key = idempotency_key(tenant.id, envelope.event_id)
+    seen_key = redis_keys.idempotency_key(tenant.id, envelope.event_id)
     with tenant_scope(tenant.id):
         # Saves a statement. The inbox and the transcript store a repeated message once anyway.
         if _is_cached(seen_key):
@@ -160,7 +150,7 @@ def serving_tenant(workspace: str) -> Tenant | None:
 
     Raises what `refuse_unless_serving` raises.
     """
-    claim = find_claim(CHANNEL, workspace)
+    claim = serving.find_claim(CHANNEL, workspace)
     if claim is None:
         logger.warning("An event of the unknown Slack workspace %s is ignored", workspace)
         return None
@@ -170,7 +160,7 @@ def serving_tenant(workspace: str) -> Tenant | None:
             *(workspace, claim.tenant.slug, claim.tenant.state),
         )
         return None
-    refuse_unless_serving(claim.tenant)  # then Slack sends the event again
+    serving.refuse_unless_serving(claim.tenant)  # then Slack sends the event again
     return claim.tenant
 
 
@@ -183,7 +173,7 @@ def _receive_event(tenant: Tenant, envelope: events.Envelope) -> tuple[EventOutc
     # A new thread cannot be engaged.
     if event is None or (event.kind is events.AddressedBy.OVERHEARD and event.begins_thread):
         return EventOutcome.IGNORED, 0.0
-    limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
+    limit = rate_limit.take_from(tenant.id, quotas.request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
         return EventOutcome.LIMITED, limit.retry_after
     is_new = inbox.enqueue(
@@ -221,7 +211,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
         return False
     with tenant_scope(tenant.id):
         try:
-            decide(
+            tool_calls.decide(
                 tenant.id,
                 call_id,
                 pressed == APPROVE,
@@ -251,7 +241,7 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
         logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
         return
     _accept(tenant_id, event, installation)
-    key = engaged_thread_key(tenant_id, event.thread_id)
+    key = redis_keys.engaged_thread_key(tenant_id, event.thread_id)
     transaction.on_commit(partial(_cache, key, ENGAGED_SECONDS))
 
 
@@ -288,7 +278,7 @@ def _accept(tenant_id: UUID, event: events.MessageEvent, installation: SlackInst
             message, created = accept(incoming, tenant_id=tenant_id)
     except IdempotencyKeyReused:
         return  # another event of the same message, with another name or file
-    except QuotaExceeded as refusal:
+    except quotas.QuotaExceeded as refusal:
         logger.warning("A message in Slack is refused: %s", refusal)
         where = (str(tenant_id), event.workspace, event.channel, event.thread_ts or "")
         transaction.on_commit(partial(enqueue_task, tell_refused, *where, refusal.for_people))
@@ -308,7 +298,7 @@ def _content(
     """Return the text and the names of files; for a mention alone, the agent's name."""
     agent = installation.agent.name
     text = events.plain_text(event.text, bot=installation.bot_user_id, agent=agent, names=names)
-    content = "\n".join(filter(None, (text, attachment_note(event.files)))) or f"@{agent}"
+    content = "\n".join(filter(None, (text, messages.attachment_note(event.files)))) or f"@{agent}"
     limit = settings.MAX_MESSAGE_CHARACTERS
     return (
         content
@@ -319,7 +309,7 @@ def _content(
 
 def _is_engaged(tenant_id: UUID, thread_id: str) -> bool:
     """Return whether the agent has been addressed in the thread before."""
-    key = engaged_thread_key(tenant_id, thread_id)
+    key = redis_keys.engaged_thread_key(tenant_id, thread_id)
     if _is_cached(key):
         return True
     if not Message.objects.filter(thread_id=thread_id, channel=CHANNEL).exists():
@@ -370,7 +360,7 @@ def receive_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
         The JSON of the response, which may be empty; None if the request is not about an answer.
     """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
-        pressed, escalation_id = pressed_button(payload)
+        pressed, escalation_id = events.pressed_button(payload)
         if pressed == ANSWER:
             _open_form(payload, escalation_id)
             return {}
@@ -397,7 +387,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
         try:
             call_slack(
                 "views_open",
-                token=token_of_workspace(workspace),
+                token=adapter.token_of_workspace(workspace),
                 timeout_seconds=TIMEOUT_SECONDS,
                 trigger_id=trigger,
                 view=form,
@@ -409,7 +399,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
 def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the user. Slack may send the form twice: its id is the answer's idempotency key."""
     workspace, user = _sender(payload)
-    tenant, view_id = serving_tenant(workspace), native_id(view, "id")
+    tenant, view_id = serving_tenant(workspace), events.native_id(view, "id")
     if tenant is None or not user or not view_id:
         return _error(gettext("This workspace is not connected any more."))
     with tenant_scope(tenant.id):
@@ -419,7 +409,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
         if escalation is None:
             return _error(gettext("This escalation is resolved, or was erased."))
         try:
-            answer_as_person(
+            escalations.answer_as_person(
                 escalation.pk,
                 _text_of(view),
                 name=member.get_username(),
@@ -442,7 +432,7 @@ def member_of(workspace: str, slack_id: str) -> Any:
     if (
         account is None
         or not account.member.is_active
-        or not account.member.has_perm(ANSWER_PERMISSION)
+        or not account.member.has_perm(escalations.ANSWER_PERMISSION)
     ):
         return None
     return account.member
@@ -450,7 +440,7 @@ def member_of(workspace: str, slack_id: str) -> Any:
 
 def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:
     """Return the workspace and the user of a request; "" for a user of another workspace."""
-    workspace, user, home = sender_of(payload)
+    workspace, user, home = events.sender_of(payload)
     return workspace, user if home == workspace else ""
 
 
@@ -479,7 +469,7 @@ def _form(escalation: Escalation, member: Any) -> View:
     """Return the form, with the user's last message if the member may read conversations."""
     shown: list[blocks.Block] = []
     if member.has_perm(READ_PERMISSION):
-        message = last_user_message(Thread.of(escalation))
+        message = escalations.last_user_message(messages.Thread.of(escalation))
         if message:
             shown.append(_plain(message.content))
         _note(Action.VIEW, member, escalation)

@@ -17,12 +17,10 @@ from konstruct.channels.delivery import ChannelError
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.agents import find_agent
-from tenants import transaction
+from tenants import secret_keys, serving, transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import public_scope, required_tenant_id, tenant_scope
 from tenants.models import Domain
-from tenants.secret_keys import decrypt, encrypt
-from tenants.serving import claim_workspace, release_workspace
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ def connect(
     if not token.isascii() or not token.isprintable() or not token.strip():
         raise InstallationInvalid("The token is empty, or has characters that no token has.")
     with tenant_scope(tenant_id), transaction.atomic():
-        claim_workspace(CHANNEL, workspace)
+        serving.claim_workspace(CHANNEL, workspace)
         before = row_state(SlackInstallation.objects.filter(workspace=workspace).first())
         installation, _ = SlackInstallation.objects.update_or_create(
             workspace=workspace,
@@ -80,7 +78,7 @@ def connect(
                 "name": name,
                 "agent_id": agent_id,
                 "bot_user_id": bot_user_id,
-                "encrypted_token": encrypt(
+                "encrypted_token": secret_keys.encrypt(
                     token.strip(), tenant_id=tenant_id, place=_place(workspace)
                 ),
                 "scopes": sorted(scopes),
@@ -164,14 +162,14 @@ def end_installation(workspace: str, *, reason: str, before: datetime | None = N
             ended_because=reason,
         )
         if ended:
-            release_workspace(CHANNEL, workspace)
+            serving.release_workspace(CHANNEL, workspace)
             logger.info("Slack workspace %s: %s", workspace, reason)
     return bool(ended)
 
 
 def token_of(installation: SlackInstallation) -> str:
     """Return the token of a connected workspace. Raises SecretUnreadable."""
-    return decrypt(
+    return secret_keys.decrypt(
         installation.encrypted_token,
         tenant_id=required_tenant_id(),
         place=_place(installation.workspace),

@@ -14,11 +14,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from konstruct.channels.slack import inbound
+from konstruct.channels.slack import inbound, web_api
 from konstruct.channels.slack.events import parse_envelope
-from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.installations import InstallationInvalid, admin_url
-from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from tenants.traces import logged_path
 
 logger = logging.getLogger(__name__)
@@ -33,8 +31,8 @@ def _verify_signature(signed_view: SignedView) -> Callable[[HttpRequest], HttpRe
 
     def view(request: HttpRequest) -> HttpResponse:
         try:
-            body = verified_body(request)
-        except SignatureInvalid as refusal:
+            body = web_api.verified_body(request)
+        except web_api.SignatureInvalid as refusal:
             logger.warning("A request to %s was refused: %s", logged_path(request), refusal)
             return _plain(str(refusal), refusal.status)
         return signed_view(request, body)
@@ -53,8 +51,8 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     envelope = parse_envelope(payload) if payload.get("type") == "event_callback" else None
     if envelope is None:
         return _plain("Nothing to be done.", 200)
-    outcome, retry_after = receive_event(envelope)
-    if outcome is EventOutcome.LIMITED:
+    outcome, retry_after = inbound.receive_event(envelope)
+    if outcome is inbound.EventOutcome.LIMITED:
         return _plain("Too many messages at once.", 429, retry_after=retry_after)
     return _plain(f"{outcome.capitalize()}.", 200)
 
@@ -68,7 +66,7 @@ def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
         return _plain("The body is not a form with a payload in JSON.", 400)
     answer = inbound.receive_answer(payload)
     if answer is None:
-        receive_interaction(payload)
+        inbound.receive_interaction(payload)
     return JsonResponse(answer) if answer else HttpResponse(status=200)
 
 

@@ -22,9 +22,8 @@ from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from memory import context, models
-from memory.context import tokens
+from memory.context import tokens, working
 from memory.context.prompt import reserved_tokens
-from memory.context.working import MESSAGE_OVERHEAD_TOKENS
 
 CALL_PREFIX: Final = "call_"
 # Many chat templates refuse a conversation that begins with an assistant's turn.
@@ -56,7 +55,7 @@ def fit_history(chat: requests.ChatRequest, agent: Agent, instructions: Sequence
     room = compiler.share("session_history")
     newest: list[dict[str, str]] = []
     left = room * MAX_CHARACTERS_PER_TOKEN
-    for turn in reversed(chat.history[-(room // MESSAGE_OVERHEAD_TOKENS) - 1 :]):
+    for turn in reversed(chat.history[-(room // working.MESSAGE_OVERHEAD_TOKENS) - 1 :]):
         text, limit = turn["content"], left // 2
         if len(text) > limit:  # three quarters of what is left are its beginning
             text = text[: limit - limit // 4] + text[len(text) - limit // 4 :]

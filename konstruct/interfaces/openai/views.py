@@ -19,17 +19,14 @@ from konstruct.channels.rest.responses import DETAILS, event, respond_when_settl
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces import errors
 from konstruct.interfaces.openai import completions, requests
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import language_models, replies, tool_calls
 from konstruct.orchestrator.exceptions import NothingToRetry, ResultsMissing
-from konstruct.orchestrator.language_models import has_language_model
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.tool_calls import awaits_program, record_results
 from memory.models import Message
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 CompletionOf = Callable[[completions.Answer], completions.Completion]
 WAIT_SECONDS: Final = 180.0
@@ -76,7 +73,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
         chat, key = requests.read_request(request.data), self.idempotency.key
         agent = self.caller.agent(chat.model, active=True)
         parameter = requests.option_needing_model(chat.options)
-        if parameter and not has_language_model(agent):
+        if parameter and not language_models.has_language_model(agent):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."
             )
@@ -95,7 +92,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
         message, is_new, rounds = self._store(chat, thread, answer_options, key)
         if not is_new and replies.progress_of(message).status is replies.Status.FAILED:
             with suppress(NothingToRetry):  # a concurrent request retries it
-                retry_reply(message.id, tenant_id=required_tenant_id())
+                retry_reply(message.id, tenant_id=context.required_tenant_id())
         completion = completions.Completion(
             message_id=message.id,
             created_at=message.created_at,
@@ -162,7 +159,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
             the client's tools.
         """
         results, rounds = list(completions.find_results(chat, thread, self.caller)), 0
-        tenant_id = required_tenant_id()
+        tenant_id = context.required_tenant_id()
         with transaction.atomic():
             if chat.stream:  # before the task is enqueued
                 transaction.on_commit(lambda: replies.watch(tenant_id, message.id))
@@ -182,7 +179,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
     def _take_results(self, sent: completions.Results, options: AnswerOptions | None) -> bool:
         by = f"{self.caller.name}, by the API"
         try:
-            return record_results(sent.message, sent.texts, by=by, options=options)
+            return tool_calls.record_results(sent.message, sent.texts, by=by, options=options)
         except ResultsMissing as error:
             detail = f"The result of the call {completions.shown_id(error.calls[0])} is missing."
             raise errors.InvalidParameter("messages", detail, code=error.openai_code) from error
@@ -213,7 +210,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
             metadata=serializer.validated_data.get("metadata"),
             options=options,
         )
-        return accept(incoming, tenant_id=required_tenant_id())
+        return accept(incoming, tenant_id=context.required_tenant_id())
 
     def _respond(self, message_id: UUID, completion_of: CompletionOf) -> Response | HttpResponse:
         """Return the completion or the error; 202 while there is no answer yet."""
@@ -241,7 +238,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
                 return completions.Answer("\n".join(questions) or DETAILS[progress.status])
             case replies.Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
-                open_calls = [call for call in calls if awaits_program(call)]
+                open_calls = [call for call in calls if tool_calls.awaits_program(call)]
                 if not open_calls:
                     return completions.Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == open_calls[0].round)

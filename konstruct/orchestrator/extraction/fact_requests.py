@@ -21,8 +21,7 @@ from django.conf import settings
 from pydantic.json_schema import SkipJsonSchema
 
 from konstruct.llm.completions import Completion, LLMError, LLMRefused
-from konstruct.orchestrator import language_models, runner, usage
-from konstruct.orchestrator.builder import LENGTH_LIMITS, AgentForReply
+from konstruct.orchestrator import builder, language_models, runner, usage
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ExtractionRun, LanguageModel
@@ -30,8 +29,7 @@ from konstruct.strict_json import NotStrictJSON, read_json
 from memory.embedding.embedder import embed
 from memory.models import MemoryEntry, Message, Precision
 from tenants.context import required_tenant_id
-from tenants.limits.fair_shares import FairShares
-from tenants.limits.quotas import QuotaExceeded
+from tenants.limits import fair_shares, quotas
 
 MAX_CANDIDATES: Final = 200
 MAX_NAME_CHARACTERS: Final = 100
@@ -240,7 +238,7 @@ NO_MODEL: Final = "No facts are extracted: no language model is configured."
 # The slots of parallel requests for which clients wait, each in a thread of the web process. A
 # quarter is reserved for tenants without a request.
 _SLOTS: Final = max(1, settings.WEB_THREADS // 2)
-request_slots = FairShares(_SLOTS, _SLOTS // 4)
+request_slots = fair_shares.FairShares(_SLOTS, _SLOTS // 4)
 SLOT_TIMEOUT_SECONDS: Final = 30.0
 # The response_format that worked last in this process, by endpoint and model.
 supported_formats: dict[tuple[str, str], str] = {}
@@ -317,7 +315,7 @@ def require_model(batch: Batch) -> None:
         raise ExtractionFailed(NO_MODEL)
     try:
         usage.require_room(usage.MODEL_CALL_QUOTAS)
-    except QuotaExceeded as error:
+    except quotas.QuotaExceeded as error:
         raise ExtractionLimitReached(str(error)) from error
     limit = batch.agent.extraction_max_tokens_per_day
     if limit is None:
@@ -396,7 +394,7 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         **batch.thread.as_filter,  # type: ignore[arg-type]
     )
     is_saved = not batch.agent._state.adding
-    asked = AgentForReply(
+    asked = builder.AgentForReply(
         agent,
         options=request_options(run.response_format, batch.sources, batch.known),
         timeout=timeout,
@@ -553,7 +551,7 @@ def request_options(
     if response_format == TEXT:
         return {}
     max_facts = min(max(len(sources), MIN_FACTS), MAX_FACTS)
-    limit = {LENGTH_LIMITS[0]: RESERVED_TOKENS + TOKENS_PER_FACT * max_facts}
+    limit = {builder.LENGTH_LIMITS[0]: RESERVED_TOKENS + TOKENS_PER_FACT * max_facts}
     if response_format == JSON_OBJECT:
         return {**limit, "response_format": {"type": JSON_OBJECT}}
     properties: dict[str, Any] = {**FACT}

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from konstruct.llm.completions import LLMRefused
-from konstruct.orchestrator import exceptions
+from konstruct.orchestrator import exceptions, usage
 from konstruct.orchestrator.extraction import checks, fact_requests
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import (
@@ -25,14 +25,11 @@ from konstruct.orchestrator.models import (
     FactReview,
     RunState,
 )
-from konstruct.orchestrator.usage import midnight
 from memory.facts import Author, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
-from tenants import transaction
+from tenants import jobs, traces, transaction
 from tenants.audit.people import hold_people, time_zone_of
 from tenants.context import execute, required_tenant_id
-from tenants.jobs import JobKind, Lease, key_of
-from tenants.traces import traceparent
 
 # Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
@@ -49,7 +46,7 @@ _OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value"}
 # the conversation's `ExtractionCursor`. It is enqueued in the transaction that writes messages, or
 # after it, with a lock on the row: a worker that finds no further messages and removes the job has
 # seen every message that was written before.
-EXTRACTIONS: Final = JobKind(
+EXTRACTIONS: Final = jobs.JobKind(
     name="extraction",
     do="konstruct.orchestrator.extraction.runs.extract",
     queue="extractions",
@@ -119,7 +116,7 @@ def enqueue(
             # The jobs of one person are done one at a time.
             "lanes": [Thread(thread.agent_id, thread.user_id, "").lane for thread in threads],
             "newest": [(newest or {}).get(thread) for thread in threads],
-            "traceparent": traceparent(),
+            "traceparent": traces.traceparent(),
         },
     )
 
@@ -127,7 +124,7 @@ def enqueue(
 # --- The worker -----------------------------------------------------------------------------------
 
 
-def extract(job: UUID | Lease) -> None:
+def extract(job: UUID | jobs.Lease) -> None:
     """Extract facts from the next messages of a conversation, or record the failure.
 
     The job is postponed if the conversation is not idle yet, if the tokens of today are used, or if
@@ -137,14 +134,14 @@ def extract(job: UUID | Lease) -> None:
     Args:
         job: the job of an ExtractionCursor of the current tenant, or its lease.
     """
-    cursor = ExtractionCursor.objects.filter(pk=key_of(job)).first()
+    cursor = ExtractionCursor.objects.filter(pk=jobs.key_of(job)).first()
     if cursor is None:
-        EXTRACTIONS.finish(key_of(job))  # it was erased, or merged with another user's cursor
+        EXTRACTIONS.finish(jobs.key_of(job))  # it was erased, or merged with another user's cursor
         return
     batch: fact_requests.Batch | None = None
     run: ExtractionRun | None = None
 
-    def extract_next(lease: Lease) -> None:
+    def extract_next(lease: jobs.Lease) -> None:
         nonlocal batch, run
         batch = _next_batch(cursor, lease)
         if batch is None:
@@ -181,7 +178,7 @@ def extract(job: UUID | Lease) -> None:
     EXTRACTIONS.run(job, extract_next, on_failure=record_failure)
 
 
-def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch | None:
+def _next_batch(cursor: ExtractionCursor, lease: jobs.Lease) -> fact_requests.Batch | None:
     """Return the messages to process now. Without any, finish or postpone the job: return None."""
     with lease.transaction():
         agent = Agent.objects.filter(pk=cursor.agent_id).first()
@@ -219,7 +216,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
         try:
             fact_requests.require_model(batch)
         except (exceptions.ExtractionFailed, exceptions.ExtractionLimitReached) as error:
-            tomorrow = midnight() + timedelta(days=1)
+            tomorrow = usage.midnight() + timedelta(days=1)
             EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
             return None
         return batch

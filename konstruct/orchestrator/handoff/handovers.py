@@ -18,22 +18,16 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator import replies, tool_calls
-from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
+from konstruct.orchestrator import agents, builder, replies, tool_calls, tool_catalog
 from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.escalations import find_phrase, write_key
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.models.replies import ToolCallState
-from konstruct.orchestrator.tool_catalog import function_tool
-from memory import short_term
+from memory import conf, short_term
 from memory.arguments import id_argument, text_argument
-from memory.conf import WINDOW
 from memory.context.chat import with_speaker
-from memory.conversations.transcript import copy_id
-from memory.conversations.window_store import ThreadTurn, get_thread_turns, shared_channels
+from memory.conversations import transcript, window_store
 from memory.models import Message, Role
 from tenants import transaction
 
@@ -71,13 +65,13 @@ def handover_tools(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]
             "reason": {"type": "string", "description": "The reason, for the record."},
         }
         schema = {**NO_ARGUMENTS, "properties": properties, "required": ["agent"]}
-        tools.append(function_tool(HAND_TO_AGENT, description, schema))
+        tools.append(tool_catalog.function_tool(HAND_TO_AGENT, description, schema))
     if can_hand_back:
         description = (
             "Hand this conversation back to the agent that had it before you, when the user is"
             " done with what you are for. Do not answer the message yourself then."
         )
-        tools.append(function_tool(HAND_BACK, description, NO_ARGUMENTS))
+        tools.append(tool_catalog.function_tool(HAND_BACK, description, NO_ARGUMENTS))
     return tools
 
 
@@ -174,7 +168,7 @@ def hand_over(
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
-    agent = find_agent(str(to_agent), active=True)
+    agent = agents.find_agent(str(to_agent), active=True)
     if agent.id == thread.agent_id:
         raise NothingToHandOver(
             f"{agent.name} is the agent of this thread already: resolve the open escalation."
@@ -198,7 +192,7 @@ def match_handover_rule(text: str, agent: Agent) -> tuple[UUID, str] | None:
     Returns:
         The id of the other agent and the reason; None if the text matches no rule.
     """
-    phrase = find_phrase(text, agent.hand_over_on)
+    phrase = escalations.find_phrase(text, agent.hand_over_on)
     if phrase is None:
         return None
     return UUID(agent.hand_over_on[phrase]), f"The message says {phrase!r}."
@@ -273,7 +267,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
         handover = escalations.lock_open_escalation(thread)
         if handover is None or handover.to_agent_id != agent.id:
             return False
-        write_key(thread)
+        escalations.write_key(thread)
         escalations.end(handover, Outcome.HANDED_BACK, by=agent.name)
         previous = _previous_handover(handover)
         if previous is not None:
@@ -304,7 +298,7 @@ def _open_handover(
     message: KonstructMessage | None = None,
 ) -> Escalation:
     """Open the handover, and release the messages that are held for a person."""
-    write_key(thread)
+    escalations.write_key(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
     if existing is not None:
         escalations.end(existing, Outcome.HANDED_ON, by=name)
@@ -357,12 +351,12 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     """
     is_handed_over = agent.id != message.agent_id
     turns: Sequence[Mapping[str, Any]]
-    if message.channel in shared_channels():
-        turns = get_thread_turns(message.tenant_id, message.thread_id, message.channel)
+    if message.channel in window_store.shared_channels():
+        turns = window_store.get_thread_turns(message.tenant_id, message.thread_id, message.channel)
     elif is_handed_over:  # the thread belongs to one user and one agent
         rows = Message.objects.not_excluded().filter(**Thread.of(message).as_filter)
-        newest = rows.order_by("-created_at", "-number")[: WINDOW + 1]
-        turns = [ThreadTurn.of(row).as_dict() for row in reversed(newest)]
+        newest = rows.order_by("-created_at", "-number")[: conf.WINDOW + 1]
+        turns = [window_store.ThreadTurn.of(row).as_dict() for row in reversed(newest)]
     else:
         return None
     at = message.created_at.isoformat() if message.created_at else ""
@@ -407,10 +401,10 @@ def with_window(
     names_speakers = _have_other_speakers(turns, message)
     clauses = []
     if is_handed_over:
-        clauses.append(HANDED_OVER_CLAUSE.format(name=agent.name))
+        clauses.append(builder.HANDED_OVER_CLAUSE.format(name=agent.name))
     if names_speakers:
         speaker = " ".join((message.name or message.user_id).split())
-        clauses.append(SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
+        clauses.append(builder.SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
     shown = [_prompt_turn(turn, agent, is_handed_over, names_speakers) for turn in turns]
     shown_ids = {turn["message_id"] for turn in shown}
     window = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
@@ -436,7 +430,7 @@ def _prompt_turn(
         content = with_speaker(name or "Assistant", content)
     message_id = turn["message_id"]
     if is_handed_over:  # the agent remembers a copy of the turn, with this id
-        message_id = str(copy_id(message_id, agent.id))
+        message_id = str(transcript.copy_id(message_id, agent.id))
     return {
         "role": turn["role"],
         "content": content,

@@ -36,8 +36,7 @@ from konstruct.orchestrator.messages import attachment_note
 from memory.arguments import time_zones
 from memory.conversations.transcript import DerivedIds
 from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, embed_facts
-from memory.facts.rows import check_entry, existing_entry
+from memory.facts import LongTermMemory, embed_facts, rows
 from memory.models import MemoryEntry
 from tenants import transaction
 from tenants.audit.changes import storable
@@ -407,8 +406,8 @@ def _store_facts(
             )
             if "created_at" in fields:
                 entry.valid_from = datetime.fromisoformat(fields["created_at"])
-            check_entry(entry)
-            if existing_entry(entry) is None:
+            rows.check_entry(entry)
+            if rows.existing_entry(entry) is None:
                 entries[index] = entry
             else:
                 results[index] = LineResult(index, ImportStatus.EXISTS, entry.external_id)

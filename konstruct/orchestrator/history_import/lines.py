@@ -12,15 +12,12 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.dateparse import parse_datetime
 
-from konstruct.orchestrator import usage
+from konstruct.orchestrator import messages, usage
 from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.extraction.runs import enqueue as enqueue_extraction
-from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from memory import arguments
-from memory.arguments import new_id_argument
 from memory.conversations import transcript
-from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from memory.tasks import embed_and_store
@@ -141,10 +138,10 @@ def import_history(
         usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
-        newest: dict[Thread, datetime] = {}
+        newest: dict[messages.Thread, datetime] = {}
         for message in sorted(new, key=lambda message: message.created_at):
             if message.agent_id in extracting:
-                newest[Thread.of(message)] = message.created_at
+                newest[messages.Thread.of(message)] = message.created_at
         enqueue_extraction(tenant_id, newest.keys(), newest)
         if new:
             transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
@@ -212,13 +209,13 @@ def _moment(name: str, value: Any) -> datetime:
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "external_id": transcript.external_id_argument,
     "agent": arguments.text_argument,
-    "user_id": new_id_argument,
-    "thread_id": new_id_argument,
+    "user_id": arguments.new_id_argument,
+    "thread_id": arguments.new_id_argument,
     "role": lambda name, value: arguments.role_argument(arguments.text_argument(name, value)),
     "name": arguments.name_argument,
     "content": _content,
     "created_at": _moment,
-    "metadata": lambda name, value: metadata_argument(value),
+    "metadata": lambda name, value: transcript.metadata_argument(value),
 }
 
 

@@ -13,15 +13,13 @@ from django.utils import timezone
 
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import ImportRefused, WrongState
-from konstruct.orchestrator.history_import.files import Source
-from konstruct.orchestrator.history_import.importing import Options, Report, import_source
+from konstruct.orchestrator.history_import import files, importing
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
+from tenants import context, jobs
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.people import PersonBeingErased, hold_people
-from tenants.context import required_tenant_id
 from tenants.exceptions import reason_of
-from tenants.jobs import Lease, key_of
 from tenants.limits.quotas import QuotaExceeded
 
 # How long a file that is not imported, and a report, are kept.
@@ -34,7 +32,7 @@ MAX_FILES: Final = 50
 
 
 def request_import(
-    content: bytes, file_name: str, options: Options, *, by: Actor, is_dry_run: bool
+    content: bytes, file_name: str, options: importing.Options, *, by: Actor, is_dry_run: bool
 ) -> HistoryImport:
     """Store a file, and enqueue its import or its preview. Call it in a transaction.
 
@@ -81,15 +79,15 @@ def confirm(import_id: UUID) -> None:
     HISTORY_IMPORTS.enqueue(import_id)
 
 
-def run(job: UUID | Lease) -> None:
+def run(job: UUID | jobs.Lease) -> None:
     """Preview or import a file of the current tenant, or delete one that is a day old.
 
     After a kill another worker begins anew, and adds what is missing.
     """
-    HISTORY_IMPORTS.run(job, _run, on_failure=partial(_record_failure, key_of(job)))
+    HISTORY_IMPORTS.run(job, _run, on_failure=partial(_record_failure, jobs.key_of(job)))
 
 
-def _run(lease: Lease) -> None:
+def _run(lease: jobs.Lease) -> None:
     stored = HistoryImport.objects.filter(pk=lease.key)
     upload = stored.first()
     if upload is None or upload.finished_at is not None:
@@ -118,16 +116,16 @@ def _run(lease: Lease) -> None:
         if not is_dry_run:
             record_access(Action.IMPORT, "messages", by=actor, counts=counts)
 
-    def finish(report: Report) -> None:
+    def finish(report: importing.Report) -> None:
         kept = {} if is_dry_run else {"content": b""}
         stored.update(report=report.document(), finished_at=Now(), **kept)
         HISTORY_IMPORTS.postpone(lease.key, KEPT)
 
-    with Source.open(bytes(upload.content), upload.file_name, check_time) as source:
-        import_source(
+    with files.Source.open(bytes(upload.content), upload.file_name, check_time) as source:
+        importing.import_source(
             source,
-            Options(**upload.options),
-            tenant_id=required_tenant_id(),
+            importing.Options(**upload.options),
+            tenant_id=context.required_tenant_id(),
             import_id=lease.key,
             is_dry_run=is_dry_run,
             atomic=lease.transaction,

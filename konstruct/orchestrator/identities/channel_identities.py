@@ -17,11 +17,9 @@ from memory.arguments import new_id_argument, text_argument
 from memory.browse.lists import similar_user_ids
 from memory.models import PersonName
 from memory.text.lexical import fold
-from tenants import transaction
+from tenants import jobs, personal_data, transaction
 from tenants.audit.people import hold_people
 from tenants.context import execute, fetch_column, fetch_value
-from tenants.jobs import owner_kind
-from tenants.personal_data import OnErasure, personal_tables
 
 # UNION removes ids that were found before, so that the recursion ends.
 _LINKED = """
@@ -62,8 +60,8 @@ def is_known(user_ids: Sequence[str]) -> bool:
     """Return whether any row of the current tenant has one of these ids."""
     probes = " OR ".join(
         f"EXISTS (SELECT FROM {table} WHERE {subject} = ANY(%(users)s))"
-        for table, data in personal_tables().items()
-        if data.on_erasure is OnErasure.DELETE
+        for table, data in personal_data.personal_tables().items()
+        if data.on_erasure is personal_data.OnErasure.DELETE
         for subject in data.subjects
     )
     return bool(fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))
@@ -102,7 +100,7 @@ def find_people(text: str, *, whole: bool = False) -> list[str]:
     return sorted({main_ids.get(user_id, user_id) for user_id in found})
 
 
-HISTORY_MERGES = owner_kind("history merge")
+HISTORY_MERGES = jobs.owner_kind("history merge")
 
 # The limit of ids in the API and in indexes of Postgres.
 MAX_ID_CHARACTERS = 255

@@ -24,19 +24,16 @@ from memory.arguments import id_argument, pseudonym_problem, text_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, PersonName, PromptSource, RecallEvent
 from memory.text.lexical import fold
-from tenants import transaction
+from tenants import context, jobs, secret_keys, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
-from tenants.jobs import owner_kind
 from tenants.models import Tenant
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
-from tenants.secret_keys import is_signed, signature
 
-ERASURES = owner_kind("erasure")
-MESSAGE_ERASURES = owner_kind("message erasure")
+ERASURES = jobs.owner_kind("erasure")
+MESSAGE_ERASURES = jobs.owner_kind("message erasure")
 
 
 class ThreadOfOthers(KonstructError):
@@ -263,7 +260,7 @@ def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
         "done_at": erasure.done_at and erasure.done_at.isoformat(),
         "receipt": erasure.receipt,
     }
-    digest = {"algorithm": ALGORITHM, "value": signature(document, _PURPOSE)}
+    digest = {"algorithm": ALGORITHM, "value": secret_keys.signature(document, _PURPOSE)}
     return {**document, "digest": digest}
 
 
@@ -290,7 +287,7 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
         raise ReceiptInvalid("this is not a receipt of an erasure") from error
     if algorithm != ALGORITHM or document.get("version") != VERSION:
         raise ReceiptInvalid("this version cannot check such a receipt")
-    if is_signed(document, _PURPOSE, value):
+    if secret_keys.is_signed(document, _PURPOSE, value):
         return dict(document)
     raise ReceiptInvalid(
         "the digest does not fit: the receipt was changed, or is of a deployment with another"
@@ -400,9 +397,9 @@ def threads_of(
         "agent": agent_id,
         "requested": sorted(requested),
     }
-    messages = {thread: row for thread, *row in fetch_all(_MESSAGES, values)}
+    messages = {thread: row for thread, *row in context.fetch_all(_MESSAGES, values)}
     values["threads"] = sorted(requested | messages.keys())
-    sessions = {thread: row for thread, *row in fetch_all(_SESSIONS, values)}
+    sessions = {thread: row for thread, *row in context.fetch_all(_SESSIONS, values)}
     found = []
     for thread in sorted(requested | messages.keys() | sessions.keys()):
         # As the fields of PersonThread.

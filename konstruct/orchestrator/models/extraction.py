@@ -9,9 +9,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
-from tenants import fields, transaction
+from tenants import fields, jobs, transaction
 from tenants.audit.models import ActorKind
-from tenants.jobs import JobKind
 from tenants.models import TenantModel, job_columns
 from tenants.personal_data import OF_EVERY_PERSON, Export, Merge, PersonalData, rows_of_user
 
@@ -167,7 +166,7 @@ class ExtractionRun(AgentUserModel):
 
 
 # Previews or imports a file, and deletes it after a day. The key is the id of the import.
-HISTORY_IMPORTS: Final = JobKind(
+HISTORY_IMPORTS: Final = jobs.JobKind(
     name="history_import",
     do="konstruct.orchestrator.history_import.uploads.run",
     queue="extractions",

@@ -23,13 +23,12 @@ from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, Pend
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.sentences import estimated_pieces
-from tenants import transaction
+from tenants import metrics, transaction
 from tenants.audit.people import NO_LOCALE, Locale, Person
 from tenants.context import tenant_scope
 from tenants.limits.quotas import QuotaExceeded
-from tenants.metrics import counter
 
-ACCEPTED: Final = counter(
+ACCEPTED: Final = metrics.counter(
     "konstruct_messages_accepted_total",
     "Messages of users that were accepted.",
     channel=("rest", "slack", "openai"),

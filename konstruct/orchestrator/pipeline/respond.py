@@ -21,8 +21,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, OnText, total_usage
-from konstruct.orchestrator import builder, replies, runner, tool_calls, usage
-from konstruct.orchestrator.builder import AgentForReply, instructions_for
+from konstruct.orchestrator import builder, replies, runner, tool_calls, tool_catalog, usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.runs import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers
@@ -36,26 +35,19 @@ from konstruct.orchestrator.handoff.handovers import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
-from konstruct.orchestrator.tool_calls import awaits_program, hold_for_program
-from konstruct.orchestrator.tool_catalog import tool_descriptions
-from memory import short_term, tasks as memory_tasks
-from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
-from memory.context import ContextManager, WorkingContextCompiler
+from memory import conf, short_term, tasks as memory_tasks
+from memory.context import ContextManager, WorkingContextCompiler, recall_events, tokens
 from memory.context.prompt import Prompt, PromptParts
-from memory.context.recall_events import record_prompt
-from memory.context.tokens import count_up_to, cut, even_limit
 from memory.conversations import transcript
 from memory.conversations.short_term import refresh_window
-from memory.conversations.transcript import copy_for_agent, copy_id
 from memory.conversations.window_store import Position, Turn
 from memory.models import Message, Role
 from memory.text.sentences import estimated_pieces
-from tenants import traces, transaction
+from tenants import metrics, traces, transaction
 from tenants.audit.people import Locale
 from tenants.context import tenant_scope
 from tenants.exceptions import reason_of
 from tenants.jobs import Lease, LeaseLost, Outcome, enqueue_task
-from tenants.metrics import histogram
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 
@@ -66,8 +58,8 @@ INTRODUCTION = "This is {name}. This conversation was handed to me."
 
 # No session store: no channel has a graph, and the id of a channel's thread may equal that of a
 # graph's thread, which belongs to other users.
-context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
-REPLY_SECONDS: Final = histogram(
+context = ContextManager(fact_floor=conf.FACT_FLOOR, near_fact_floor=conf.NEAR_FACT_FLOOR)
+REPLY_SECONDS: Final = metrics.histogram(
     "konstruct_reply_seconds",
     "From the acceptance of a message to its reply, with the time that it waited.",
 )
@@ -249,15 +241,15 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     if calls:
         with lease.transaction():
             calls = tool_calls.run_approved(calls)
-            if any(map(awaits_program, calls)):
+            if any(map(tool_calls.awaits_program, calls)):
                 # Not held: the program has sent the results meanwhile.
-                return None if hold_for_program(message) else read_snapshot(message.id)
+                return None if tool_calls.hold_for_program(message) else read_snapshot(message.id)
     with transaction.atomic():
         if snapshot.history is None:
             session = handovers.prompt_turns(message, agent)
         else:
             session = handovers.program_turns(message, snapshot.history)
-        instructions = instructions_for(agent, snapshot.instructions)
+        instructions = builder.instructions_for(agent, snapshot.instructions)
         gathered = gather_context(message, agent, session, instructions, locale=snapshot.locale)
     gathered = runner.rerank(agent, gathered, {"agent_id": agent.id, "message_id": message.id})
     prompt = build_prompt(agent, gathered, session)
@@ -317,7 +309,7 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     system_prompt = builder.system_prompt_with(agent, clauses)
     prompt = context.fit(gathered, system_prompt, agent.model_tier)
     fitted = prompt.fitted
-    asked = AgentForReply(
+    asked = builder.AgentForReply(
         agent, clauses, gathered.instructions, max_system_tokens=prompt.max_system_tokens
     )
     return replace(
@@ -359,7 +351,7 @@ def ask_with_tools(
         LLMError: there is no usable answer.
     """
     agent_tools = [
-        *tool_descriptions(agent.tools),
+        *tool_catalog.tool_descriptions(agent.tools),
         *handovers.handover_tools(agent, can_hand_back=snapshot.can_hand_back),
     ]
     agent_names = {_name(tool) for tool in agent_tools}
@@ -379,7 +371,7 @@ def ask_with_tools(
         agent_rounds = {call.round for call in calls if call.name not in program_names}
         messages = [*prompt, *exchanges(calls, max_tokens)]
         seconds_left = max(1.0, min(replies.seconds_left(message), settings.LLM_TIMEOUT))
-        asked = AgentForReply(
+        asked = builder.AgentForReply(
             agent,
             tools=[*agent_tools, *program_tools],
             may_call=len(agent_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
@@ -412,13 +404,13 @@ def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, 
     `max_tokens`.
     """
     texts = [text for call in calls for text in (call.content, call.result)]
-    sizes = [count_up_to(text, max_tokens) for text in texts]
-    longest = even_limit(sizes, max_tokens) if sizes else 0
+    sizes = [tokens.count_up_to(text, max_tokens) for text in texts]
+    longest = tokens.even_limit(sizes, max_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
         round_calls = list(group)
         yield {
             "role": "assistant",
-            "content": cut(round_calls[0].content, longest),
+            "content": tokens.cut(round_calls[0].content, longest),
             "tool_calls": [
                 {
                     "id": call.call_id,
@@ -429,7 +421,7 @@ def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, 
             ],
         }
         for call in round_calls:
-            result = cut(call.result, longest)
+            result = tokens.cut(call.result, longest)
             yield {"role": "tool", "tool_call_id": call.call_id, "content": result}
 
 
@@ -523,7 +515,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         may_exist=False,
     )
     if draft.prompt is not None:
-        record_prompt(reply, draft.prompt)
+        recall_events.record_prompt(reply, draft.prompt)
     usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply
 
@@ -562,7 +554,7 @@ def finish(snapshot: Snapshot, reply: Message, lease: Lease) -> None:
         replies.notify_changed(message)
         turns, threads = [str(message.id), str(reply.id)], [snapshot.thread]
         if (agent_id := handover_agent_id(reply)) is not None:
-            copies = copy_for_agent([message.id, reply.id], agent_id)
+            copies = transcript.copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
             threads.append(replace(threads[0], agent_id=agent_id))
         enqueue_extraction(
@@ -577,7 +569,7 @@ def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> 
 
     If the worker is killed before this, the next turn of that window appends them.
     """
-    ids = [copy_id(message.id, agent_id), copy_id(reply.id, agent_id)]
+    ids = [transcript.copy_id(message.id, agent_id), transcript.copy_id(reply.id, agent_id)]
     copies = Message.objects.filter(pk__in=ids).order_by("created_at", "number")
     turns = [Turn.of(copy) for copy in copies]
     short_term.append_turns(message.tenant_id, agent_id, message.user_id, turns)

@@ -6,14 +6,13 @@ from django.core.management import CommandError
 
 from konstruct.channels.models import SlackInstallation
 from konstruct.orchestrator.models import LanguageModel
-from tenants import transaction
+from tenants import secret_keys, transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
 from tenants.outbox.models import Subscription
-from tenants.secret_keys import SecretUnreadable, reencrypt
 
 # Columns with secrets by model.
 SECRETS: Final = {
@@ -43,7 +42,7 @@ class Command(KonstructCommand):
                             self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done
                         )
                 resealed += done
-            except SecretUnreadable as error:
+            except secret_keys.SecretUnreadable as error:
                 unreadable.append(f"{tenant.slug}: {error}")
         self.stdout.write(f"{resealed} encrypted with the first key")
         if unreadable:
@@ -63,7 +62,7 @@ def reencrypt_all() -> int:
             for row in rows:
                 place = f"{model._meta.verbose_name} {row}"
                 for column in columns:
-                    setattr(row, column, reencrypt(getattr(row, column), place=place))
+                    setattr(row, column, secret_keys.reencrypt(getattr(row, column), place=place))
                 row.save(update_fields=columns)
                 resealed += 1
     return resealed

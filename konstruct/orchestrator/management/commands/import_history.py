@@ -8,11 +8,8 @@ from uuid import uuid4
 
 from django.core.management.base import CommandError
 
-from konstruct.orchestrator.history_import import importing
+from konstruct.orchestrator.history_import import chats, files, importing, lines
 from konstruct.orchestrator.history_import.assistants import COLUMNS
-from konstruct.orchestrator.history_import.chats import ORDERS
-from konstruct.orchestrator.history_import.files import Problem, Source
-from konstruct.orchestrator.history_import.lines import ImportStatus
 from memory.models import PendingEmbedding
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
@@ -42,7 +39,7 @@ class Command(KonstructCommand):
             help="Default: recognized from the content.",
         )
         parser.add_argument(
-            "--date-order", default="", choices=[*ORDERS], help="Order of ambiguous dates."
+            "--date-order", default="", choices=[*chats.ORDERS], help="Order of ambiguous dates."
         )
         # The destinations are fields of importing.Options.
         for option, field, metavar, text in (
@@ -72,13 +69,13 @@ class Command(KonstructCommand):
         chosen = {field.name: options[field.name] for field in fields(importing.Options)}
         chosen |= {name: importing.pairs_of(chosen[name]) for name in ("people", "columns")}
 
-        def say(problem: Problem) -> None:
+        def say(problem: files.Problem) -> None:
             self.stderr.write(f"{path}:{problem.place}: {problem.reason}")
 
         def record(counts: dict[str, int]) -> None:
             record_command(self.name, Action.IMPORT, "messages", counts=counts)
 
-        with Source.open(path, path.name) as source, tenant_scope(tenant.id):
+        with files.Source.open(path, path.name) as source, tenant_scope(tenant.id):
             report = importing.import_source(
                 source,
                 importing.Options(**chosen),
@@ -94,7 +91,7 @@ class Command(KonstructCommand):
             self.stdout.write("Nothing was imported: run it again without --dry-run")
             return
         self.stdout.write(f"{pending} messages wait for their embeddings, which workers store")
-        if invalid := report.counts[ImportStatus.INVALID]:
+        if invalid := report.counts[lines.ImportStatus.INVALID]:
             raise CommandError(
                 f"{invalid} lines were not imported, see above. Correct them and run this again: "
                 "imported lines do not change."
@@ -111,7 +108,7 @@ class Command(KonstructCommand):
         for name, author in report.authors.items():
             assigned = author["assigned"] or "left out"
             self.stdout.write(f"  {name}: {author['messages']} texts, {assigned}")
-        counts = ", ".join(f"{report.counts[status]} {status}" for status in ImportStatus)
+        counts = ", ".join(f"{report.counts[status]} {status}" for status in lines.ImportStatus)
         self.stdout.write(
             f"{report.format}: {counts}, {report.counts['left_out']} left out,"
             f" {len(report.threads)} conversations"
