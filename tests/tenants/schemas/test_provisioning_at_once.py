@@ -125,7 +125,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
 def test_a_tenant_is_not_deleted_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
     monkeypatch.setattr(
-        provisioning, "schema_lock", partial(postgres_tools.schema_lock, wait_seconds=0)
+        postgres_tools, "schema_lock", partial(postgres_tools.schema_lock, wait_seconds=0)
     )
     with (
         as_owner(),
