@@ -18,11 +18,8 @@ from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.signals import connection_created
 
-from tenants import context, transaction
+from tenants import context, operations, outages, personal_data, transaction
 from tenants.naming import APP_ROLE, SCHEMA_PATTERN
-from tenants.operations import unprotected_relations
-from tenants.outages import OUTAGES, NotWritable, outage_reason
-from tenants.personal_data import models_without_declaration
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.servers import MAIN, cache_server, servers
 
@@ -114,9 +111,9 @@ def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
                 cursor.execute(_SPILL)
                 is_read_only = cursor.fetchone() != ("off",)
         except DatabaseError as error:
-            raise NotWritable(outage_reason(error)) from error
+            raise outages.NotWritable(outages.outage_reason(error)) from error
     if is_read_only:
-        raise NotWritable("transaction_read_only is on")
+        raise outages.NotWritable("transaction_read_only is on")
 
 
 def refuse_unsafe_role() -> None:
@@ -130,7 +127,7 @@ def refuse_unsafe_role() -> None:
                 _refuse_if_unsafe()
         except (OperationalError, InterfaceError) as error:
             logger.warning(
-                "The database server %r is not in use yet: %s", server, outage_reason(error)
+                "The database server %r is not in use yet: %s", server, outages.outage_reason(error)
             )
             _unchecked_servers.add(server)
             connection_created.connect(_check_on_connect)
@@ -309,7 +306,7 @@ def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMess
             hint="Set `personal_data` on the model: see tenants/personal_data.py.",
             id="tenants.E006",
         )
-        for label in models_without_declaration()
+        for label in personal_data.models_without_declaration()
     ]
 
 
@@ -332,10 +329,10 @@ def check_database(
             require_writable(server)
             with context.server_scope(server):
                 found += _check_server()
-        except (NotWritable, *OUTAGES) as error:
+        except (outages.NotWritable, *outages.OUTAGES) as error:
             found.append(
                 checks.Error(
-                    f"Postgres {server} takes no writes: {outage_reason(error)}",
+                    f"Postgres {server} takes no writes: {outages.outage_reason(error)}",
                     hint=f"Start the server, make room on its disk, or correct {setting}.",
                     id="tenants.E007",
                 )
@@ -358,7 +355,7 @@ def _check_server() -> Iterator[checks.CheckMessage]:
             id="tenants.E003",
         )
     with context.tenant_connection().cursor() as cursor:
-        relations = unprotected_relations(cursor, SCHEMA_PATTERN)
+        relations = operations.unprotected_relations(cursor, SCHEMA_PATTERN)
     if relations:
         names = ", ".join(f"{relation.schema}.{relation.name}" for relation in relations[:10])
         yield checks.Error(

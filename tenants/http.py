@@ -17,13 +17,10 @@ from django.utils.translation import gettext, gettext_lazy as _
 from django.views import defaults
 from psycopg.errors import QueryCanceled
 
+from tenants import outages, servers, serving, traces
 from tenants.context import connection, leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.models import Domain, Tenant
-from tenants.outages import ServerDown, is_outage, outage_reason
-from tenants.servers import cache_server
-from tenants.serving import as_tenant_moving, refuse_unless_serving
-from tenants.traces import bind_request_ids, logged_path
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +107,7 @@ def refuse_later(request: HttpRequest, error: Exception) -> HttpResponse:
         error: the tenant that is paused, or the outage (tenants/outages.py).
     """
     note_outage(request, error)
-    known = error if isinstance(error, TenantPaused | ServerDown) else ServerDown
+    known = error if isinstance(error, TenantPaused | outages.ServerDown) else outages.ServerDown
     response = refuse(request, HTTPStatus.SERVICE_UNAVAILABLE, known.public)
     response.headers["Retry-After"] = str(known.retry_after)
     leave_log_to_request(request, response)
@@ -123,10 +120,10 @@ def note_outage(request: HttpRequest, error: Exception) -> None:
     The web process adds the reason to the line that it logs for each request, see
     konstruct/web/application.py. For other servers, which log no such line, this function logs one.
     """
-    reason = outage_reason(error)
+    reason = outages.outage_reason(error)
     request.outage = reason  # type: ignore[attr-defined]  # HttpRequest is open for this
     if not getattr(request, "waits_in_event_loop", False):
-        logger.error("%s %s 503: %s", request.method, logged_path(request), reason)
+        logger.error("%s %s 503: %s", request.method, traces.logged_path(request), reason)
 
 
 def leave_log_to_request(request: HttpRequest, response: HttpResponse) -> None:
@@ -149,7 +146,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
             gettext("Reading this took too long, and was stopped."),
             gettext("Choose fewer rows, such as those of one user or of a few days."),
         )
-    if isinstance(error, Exception) and is_outage(error):
+    if isinstance(error, Exception) and outages.is_outage(error):
         return refuse_later(request, error)
     return defaults.server_error(request)
 
@@ -203,20 +200,20 @@ class TenantMiddleware:
             if error.is_to_be_deleted:
                 remedy = _TO_BE_DELETED
             return refuse(request, status, text, remedy)
-        bind_request_ids(request, tenant_id=tenant.id)
+        traces.bind_request_ids(request, tenant_id=tenant.id)
         with tenant_scope(tenant.id):
             connection.set_tenant(tenant)
             try:
                 require_server_up()
-            except ServerDown as error:
+            except outages.ServerDown as error:
                 return refuse_later(request, error)
             return self._serve(request, tenant, settings.ROOT_URLCONF)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer an error of a view that enters the tenant itself, such as Slack's events."""
-        if isinstance(error, TenantPaused | ServerDown):
+        if isinstance(error, TenantPaused | outages.ServerDown):
             return refuse_later(request, error)
-        moved = as_tenant_moving(error)
+        moved = serving.as_tenant_moving(error)
         return refuse_later(request, moved) if moved else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
@@ -242,8 +239,8 @@ def _tenant_at(host: str) -> Tenant:
     if domain is None:
         raise UnknownTenant(f"no tenant is served at {host!r}")
     tenant: Tenant = domain.tenant
-    cache_server(tenant.id, tenant.server)
-    refuse_unless_serving(tenant)
+    servers.cache_server(tenant.id, tenant.server)
+    serving.refuse_unless_serving(tenant)
     return tenant
 
 

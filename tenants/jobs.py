@@ -33,10 +33,9 @@ from django.db.models.functions import Greatest, Least, Now
 from django.utils.module_loading import import_string
 from structlog.contextvars import bound_contextvars
 
-from tenants import context, traces, transaction
+from tenants import context, metrics, traces, transaction
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.limits.fair_shares import FairShares, Once
-from tenants.metrics import counter
 from tenants.models import Job, JobQuerySet, Tenant
 from tenants.outages import OUTAGES, ServerDown, is_outage, outage_reason
 from tenants.schemas.migrating import fits
@@ -53,7 +52,7 @@ FREE_RETRIES = 1
 MAX_EXPONENT = 30
 
 _kind_names: set[str] = set()
-JOBS: Final = counter(
+JOBS: Final = metrics.counter(
     "konstruct_jobs_total",
     "Attempts of jobs, by outcome.",
     kind=_kind_names,

@@ -14,15 +14,9 @@ import apsw
 import numpy as np
 from numpy.typing import ArrayLike
 
+from memory import arguments
 from memory.archive import database
 from memory.archive.sqlite_manager import Message, SQLiteManager, new_id
-from memory.arguments import (
-    count_argument,
-    id_argument,
-    similarity_argument,
-    text_argument,
-    vector_array,
-)
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
@@ -112,7 +106,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         path: str | os.PathLike[str] | SQLiteManager,
         dimensions: int = EMBEDDING_DIMENSIONS,
     ) -> None:
-        self.dimensions = count_argument("dimensions", dimensions)
+        self.dimensions = arguments.count_argument("dimensions", dimensions)
         if self.dimensions > MAX_DIMENSIONS:
             raise InvalidArgument(
                 f"dimensions={dimensions} is more than the {MAX_DIMENSIONS} of sqlite-vec"
@@ -159,7 +153,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
     ) -> list[str]:
         """Store all of these vectors, or none, and return their ids. Errors as for `store`."""
         blobs = _vector_bytes(vectors, self.dimensions)
-        id_argument("model_version", model_version)
+        arguments.id_argument("model_version", model_version)
         ids = [new_id(id) for id in (ids if ids is not None else [None] * len(blobs))]
         message_ids = [None] * len(blobs) if message_ids is None else message_ids
         for name, values in (("ids", ids), ("message_ids", message_ids)):
@@ -167,7 +161,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
                 raise InvalidArgument(f"{len(values)} {name} were given for {len(blobs)} vectors")
         for message_id in message_ids:
             if message_id is not None:
-                id_argument("message_id", message_id)
+                arguments.id_argument("message_id", message_id)
         with self._file.transaction() as connection:
             first = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM embeddings").get
             for number, (id, message_id) in enumerate(zip(ids, message_ids, strict=True), first):
@@ -197,7 +191,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             "SELECT v.embedding, e.model_version, coalesce(e.message_id, m.id) FROM embeddings e"
             " JOIN vectors v ON v.rowid = e.number LEFT JOIN messages m ON m.embedding_id = e.id"
             " WHERE e.id = ?",
-            (id_argument("id", id),),
+            (arguments.id_argument("id", id),),
         )
         for blob, *values in rows:
             return StoredVector(id, tuple(np.frombuffer(blob, dtype=FLOAT).tolist()), *values)
@@ -210,7 +204,9 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             UnknownId: there is no such vector.
         """
         with self._file.transaction() as connection:
-            connection.execute("DELETE FROM embeddings WHERE id = ?", (id_argument("id", id),))
+            connection.execute(
+                "DELETE FROM embeddings WHERE id = ?", (arguments.id_argument("id", id),)
+            )
             if not connection.changes():
                 raise _unknown_vector(id)
 
@@ -233,13 +229,13 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             ModelMismatch: no model_version is given, and there are vectors of several models.
         """
         (blob,) = _vector_bytes([vector], self.dimensions)
-        k = count_argument("k", k)
+        k = arguments.count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
         minimum = (
             -1.0
             if min_similarity is None
-            else similarity_argument("min_similarity", min_similarity)
+            else arguments.similarity_argument("min_similarity", min_similarity)
         )
         if model_version is None:
             versions = self.model_versions()
@@ -252,7 +248,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         bindings: dict[str, Any] = {"vector": blob, "k": k, "model_version": model_version}
         query = _SEARCH.format(among="")
         if ids is not None:
-            bindings["ids"] = json.dumps([id_argument("ids", id) for id in ids])
+            bindings["ids"] = json.dumps([arguments.id_argument("ids", id) for id in ids])
             query = _SEARCH.format(among=_AMONG)
         rows = self._file.rows(query + _HIT, bindings)
         # Rounding in single precision can exceed the range.
@@ -309,7 +305,7 @@ def _vector_bytes(vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
     if not isinstance(vectors, Iterable):
         raise InvalidArgument(f"vectors={vectors!r} is not a list of vectors")
     return [
-        vector_array(f"vectors[{number}]", vector, dimensions).astype(FLOAT).tobytes()
+        arguments.vector_array(f"vectors[{number}]", vector, dimensions).astype(FLOAT).tobytes()
         for number, vector in enumerate(vectors)
     ]
 
@@ -499,7 +495,7 @@ class MemoryManager(SQLiteManager):
         facts that are not valid now, are left out.
         """
         _require_text(query)
-        k = count_argument("k", k)
+        k = arguments.count_argument("k", k)
         version, now, facts = self._embedder.version, datetime.now(UTC), []
         for (row,) in self.rows(_FACTS) if self.rows(_HAS_EXPORT) else []:
             fact = json.loads(row)
@@ -581,5 +577,5 @@ class MemoryManager(SQLiteManager):
 
 
 def _require_text(query: str) -> None:
-    if not text_argument("query", query).strip():
+    if not arguments.text_argument("query", query).strip():
         raise InvalidArgument(f"query={query!r} holds no text to search for")

@@ -11,17 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from memory.conf import ERASED_PART
-from memory.context.recall_events import (
-    CHANNELS,
-    MEMORIES,
-    NO_ID,
-    REASONS,
-    RERANKER,
-    ROLES,
-    SCORES,
-    SourceRows,
-    unpack,
-)
+from memory.context import recall_events
 from memory.context.segments import join
 from memory.models import RecallEvent, RecallExclusion
 
@@ -32,14 +22,16 @@ def traces(events: Iterable[RecallEvent]) -> list[dict[str, Any]]:
     An erased or deleted part is "[erased]", and `is_erased` is true.
     """
     events = list(events)
-    rows = SourceRows(chain.from_iterable((*event.sources, *event.left_out) for event in events))
+    rows = recall_events.SourceRows(
+        chain.from_iterable((*event.sources, *event.left_out) for event in events)
+    )
     return [_Reader(event, rows).trace() for event in events]
 
 
 def with_queries(events: Iterable[RecallEvent]) -> list[RecallEvent]:
     """Return the events, each with its search query as `query`. One statement reads all of them."""
     events = list(events)
-    rows = SourceRows(chain.from_iterable(event.sources for event in events))
+    rows = recall_events.SourceRows(chain.from_iterable(event.sources for event in events))
     for event in events:
         reader = _Reader(event, rows)
         event.query = reader.text(reader.document[1])
@@ -49,9 +41,9 @@ def with_queries(events: Iterable[RecallEvent]) -> list[RecallEvent]:
 class _Reader:
     """Reads one event."""
 
-    def __init__(self, event: RecallEvent, rows: SourceRows) -> None:
+    def __init__(self, event: RecallEvent, rows: recall_events.SourceRows) -> None:
         self.event, self.rows = event, rows
-        self.document = unpack(bytes(event.packed))
+        self.document = recall_events.unpack(bytes(event.packed))
         digests = dict(self.document[8])
         self.ids = [*event.sources, *event.left_out]
         zone = ZoneInfo(self.document[10])
@@ -81,7 +73,7 @@ class _Reader:
             "cut": [
                 {
                     "message_id": self._id(number),
-                    "reason": value_at(REASONS, reason),
+                    "reason": value_at(recall_events.REASONS, reason),
                     **next(scored),
                     "excluded": self._exclusions(number, words, exclusions),
                 }
@@ -100,7 +92,7 @@ class _Reader:
     def _id(self, number: int | str | None) -> str | None:
         if not isinstance(number, int):
             return number
-        return None if self.ids[number] == NO_ID else str(self.ids[number])
+        return None if self.ids[number] == recall_events.NO_ID else str(self.ids[number])
 
     def _reasons(self, hits: Sequence[Any], cuts: Sequence[Any]) -> dict[tuple[Any, ...], str]:
         """Return the reasons of exclusions that still exist."""
@@ -173,7 +165,7 @@ class _Reader:
     def _reranker(self, reranker: Sequence[Any]) -> dict[str, Any]:
         *values, ranked = reranker
         return {
-            **dict(zip(RERANKER, values, strict=True)),
+            **dict(zip(recall_events.RERANKER, values, strict=True)),
             "ranked": [{"id": self._id(number), "score": score} for number, score in ranked],
         }
 
@@ -203,22 +195,25 @@ class _Reader:
                 return json.loads(text)
             except ValueError:  # a part of it is erased
                 return {"role": "", "content": text}
-        heading = [segment for segment in stored if segment is not MEMORIES]
+        heading = [segment for segment in stored if segment is not recall_events.MEMORIES]
         memories = "\n".join(injected) if len(heading) < len(stored) else ""
-        return {"role": value_at(ROLES, role), "content": self.text(heading) + memories}
+        return {
+            "role": value_at(recall_events.ROLES, role),
+            "content": self.text(heading) + memories,
+        }
 
 
 def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
     numbers, stored = packed
-    names = [value_at(CHANNELS, number) for number in numbers]
-    columns = np.frombuffer(stored, "<f2").reshape(len(SCORES) + len(names), count)
+    names = [value_at(recall_events.CHANNELS, number) for number in numbers]
+    columns = np.frombuffer(stored, "<f2").reshape(len(recall_events.SCORES) + len(names), count)
     rows = [[_number(value) for value in row] for row in columns.T]
     return [
         {
-            **dict(zip(SCORES, row, strict=False)),
+            **dict(zip(recall_events.SCORES, row, strict=False)),
             "channels": {
                 name: value
-                for name, value in zip(names, row[len(SCORES) :], strict=True)
+                for name, value in zip(names, row[len(recall_events.SCORES) :], strict=True)
                 if value is not None
             },
         }

@@ -8,16 +8,15 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
-from tenants import fields, personal_data as personal, transaction
+from tenants import fields, jobs, personal_data as personal, transaction
 from tenants.audit.people import Person, pseudonyms
-from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
 
 # A tenant's rules are applied together, again and again as long as there is one.
-RETENTION: Final = owner_kind("retention")
+RETENTION: Final = jobs.owner_kind("retention")
 TENANT_JOB_KEY: Final = uuid.UUID(int=0)
 # Writes the file of a list's export, and deletes it after a day. The key is the id of the export.
-EXPORTS: Final = JobKind(
+EXPORTS: Final = jobs.JobKind(
     name="export",
     # Given by name: the task needs the pages of the admin, which import this module.
     do="tenants.tasks.write_export",

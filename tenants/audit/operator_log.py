@@ -8,10 +8,8 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from tenants import transaction
+from tenants import context, http, transaction
 from tenants.audit.changes import RowState, abridge, log_detail, row_state
-from tenants.context import public_scope
-from tenants.http import current_address
 from tenants.models import Domain, OperatorEvent, Tenant
 
 Kind = OperatorEvent.ActorKind
@@ -44,7 +42,7 @@ def record_operation(
         The entry.
     """
     row = subject if isinstance(subject, Model) else None
-    with public_scope():
+    with context.public_scope():
         return OperatorEvent.objects.create(
             actor_kind=kind,
             actor_id=actor_id,
@@ -53,7 +51,7 @@ def record_operation(
             subject=str(subject if row is None else row._meta.verbose_name_raw),
             subject_id="" if row is None else str(row.pk),
             name="" if row is None else str(row),
-            address=current_address(),
+            address=http.current_address(),
             detail=log_detail(detail, before, after),
         )
 

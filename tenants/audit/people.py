@@ -19,10 +19,9 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F
 
-from tenants import transaction
+from tenants import fields, transaction
 from tenants.context import execute, fetch_all, required_tenant_id
 from tenants.exceptions import KonstructError
-from tenants.fields import json_object, optional_text
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 from tenants.secret_keys import keyed_digest, secrets
@@ -82,19 +81,19 @@ class Person(TenantModel):
     erasures = models.PositiveIntegerField(
         db_default=0, editable=False, help_text="Number of erasures of the user by one agent."
     )
-    time_zone = optional_text(
+    time_zone = fields.optional_text(
         help_text="The time zone that was chosen for the user, such as Asia/Tokyo."
     )
-    channel_time_zone = optional_text(
+    channel_time_zone = fields.optional_text(
         help_text="The time zone that the channel reports, if none was chosen."
     )
 
-    chosen_name = optional_text(help_text="The name that a program set.")
-    language = optional_text(
+    chosen_name = fields.optional_text(help_text="The name that a program set.")
+    language = fields.optional_text(
         help_text="The user's language, such as de or pt-BR, in which Latin words of messages and "
         "questions are searched, unless the agent has a language."
     )
-    metadata = json_object(blank=True, help_text="Metadata of programs.")
+    metadata = fields.json_object(blank=True, help_text="Metadata of programs.")
 
     personal_data = PersonalData(
         subject="user_id",

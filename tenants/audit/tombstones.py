@@ -8,8 +8,7 @@ the digests into the journal.
 from typing import Final
 from uuid import UUID
 
-from tenants import jobs, journal
-from tenants.context import required_tenant_id
+from tenants import context, jobs, journal
 
 TOMBSTONES: Final = jobs.owner_kind("tombstone")
 # Kinds of rows that `restore` removes again (konstruct/backups/restoring.py).
@@ -32,7 +31,7 @@ def enqueue_tombstones(kind: str, *ids: object) -> None:
         ids: ids of the rows.
     """
     if ids and journal.is_enabled():
-        tenant_id = required_tenant_id()
+        tenant_id = context.required_tenant_id()
         keys = {UUID(journal.digest(tenant_id, kind, str(row_id))) for row_id in ids}
         TOMBSTONES.enqueue_many(sorted(keys))
 
@@ -46,5 +45,5 @@ def write_tombstones() -> None:
     waiting = TOMBSTONES.jobs().waiting().order_by("key").values_list("key", flat=True)
     # Ends: each iteration removes jobs, and the owner's worker repeats the call for later ones.
     while keys := list(waiting[:MAX_ROWS]):
-        journal.append(required_tenant_id(), ROWS, rows=[key.hex for key in keys])
+        journal.append(context.required_tenant_id(), ROWS, rows=[key.hex for key in keys])
         TOMBSTONES.finish_many(keys)

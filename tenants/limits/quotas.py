@@ -16,8 +16,7 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants import transaction
-from tenants.context import public_scope
+from tenants import context, transaction
 from tenants.exceptions import KonstructError
 from tenants.limits.rate_limit import Bucket
 from tenants.models import Tenant
@@ -159,7 +158,7 @@ def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
         tenant_id: the tenant.
         limits: the new limits; UNLIMITED removes those of a quota.
     """
-    with public_scope(), transaction.atomic():
+    with context.public_scope(), transaction.atomic():
         tenant = Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
         quotas = dict(tenant.quotas)
         for quota, limit in limits.items():

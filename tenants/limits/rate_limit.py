@@ -16,9 +16,7 @@ from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
 
-from tenants.context import current_tenant_id
-from tenants.http import throttled_address
-from tenants.redis_keys import escape_part, login_seen_key, rate_limit_key
+from tenants import context, http, redis_keys
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +101,7 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> RateLimit:
     Returns:
         The bucket with the fewest tokens left; after a refusal, the one with the longest wait.
     """
-    keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
+    keys = [redis_keys.rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
     sizes = [number for bucket in buckets for number in (bucket.burst, bucket.per_second)]
     try:
         client = get_redis_connection("default")
@@ -127,7 +125,7 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> RateLimit:
 
 def put_back(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> None:
     """Give back the tokens that `take_from` has taken for a request that does not count."""
-    keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
+    keys = [redis_keys.rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
     try:
         get_redis_connection("default").register_script(_PUT_BACK)(keys=keys)
     except (RedisError, ConnectionInterrupted) as error:
@@ -141,10 +139,10 @@ class LoginAttempt:
         # The username that the login form makes of the typed text (NFKC).
         name = str(UsernameField().to_python(username))
         who = sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
-        where = escape_part(throttled_address(address))
-        self.tenant: UUID | str = current_tenant_id() or OPERATORS
+        where = redis_keys.escape_part(http.throttled_address(address))
+        self.tenant: UUID | str = context.current_tenant_id() or OPERATORS
         self.pair = f"login-{who}-{where}"
-        self.seen = login_seen_key(self.tenant, who, where)
+        self.seen = redis_keys.login_seen_key(self.tenant, who, where)
         # One name from one address. Two larger limits count many names from one address, and one
         # name from many addresses.
         self.buckets = [
@@ -190,10 +188,10 @@ def count_anonymous_request(address: str | None) -> tuple[RateLimit | None, bool
     Returns:
         Its limit, and whether to record it. Outside of tenants None and False.
     """
-    tenant_id = current_tenant_id()
+    tenant_id = context.current_tenant_id()
     if tenant_id is None:
         return None, False
-    where = escape_part(throttled_address(address))
+    where = redis_keys.escape_part(http.throttled_address(address))
     bucket = Bucket(f"stranger-{where}", ANONYMOUS_BURST, ANONYMOUS_PER_SECOND)
     limit = take_from(tenant_id, [bucket])
     return limit, limit.allowed and _should_record_anonymous(tenant_id)
@@ -202,9 +200,9 @@ def count_anonymous_request(address: str | None) -> tuple[RateLimit | None, bool
 def count_mail_request(email: str, address: str | None) -> RateLimit:
     """Count a request for a password mail, by its mail address and by the client's address."""
     who = sha256(email.casefold().encode(errors="surrogatepass")).hexdigest()[:32]
-    where = escape_part(throttled_address(address))
+    where = redis_keys.escape_part(http.throttled_address(address))
     return take_from(
-        current_tenant_id() or OPERATORS,
+        context.current_tenant_id() or OPERATORS,
         [
             _bucket(f"reset-of-{who}", ATTEMPTS),
             _bucket(f"reset-from-{where}", ATTEMPTS_PER_ADDRESS),

@@ -5,17 +5,15 @@ import re
 from typing import Any, Final
 from uuid import UUID
 
+from tenants import naming, operations, servers
 from tenants.context import execute, public_scope, tenant_connection
 from tenants.management.base import KonstructCommand
-from tenants.naming import schema_name_of
-from tenants.operations import enforce_rls
 from tenants.postgres_tools import dump_schema, session_on
 from tenants.schemas.migrating import FILE, SCHEMA, TENANT, MigrateSchema
-from tenants.servers import MAIN
 
 # The id of the schema that is migrated for the script. No tenant has it.
 TEMPLATE_ID: Final = UUID("5e5f3c1a-7d0b-4c57-9a1e-2f7d3b8c6e40")
-TEMPLATE_SCHEMA: Final = schema_name_of(TEMPLATE_ID)
+TEMPLATE_SCHEMA: Final = naming.schema_name_of(TEMPLATE_ID)
 # Comments, commands of psql, and settings of the session.
 _LEFT_OUT: Final = re.compile(r"--|\\|SET |SELECT pg_catalog\.set_config|$")
 _TIME: Final = re.compile(r"'\d{4}-\d\d-\d\d \d\d:\d\d:[^']*'")
@@ -48,8 +46,8 @@ def make_script() -> str:
             execute(f"{drop}; CREATE SCHEMA {TEMPLATE_SCHEMA}")
             connection.set_schema(TEMPLATE_SCHEMA)
             MigrateSchema(stdout=io.StringIO(), no_color=True).run()
-            enforce_rls(connection)
-            with session_on(MAIN) as session:
+            operations.enforce_rls(connection)
+            with session_on(servers.MAIN) as session:
                 options = ("--rows-per-insert=1000", "--no-owner")
                 dump = dump_schema(session, TEMPLATE_ID, TEMPLATE_SCHEMA, *options)
         finally:

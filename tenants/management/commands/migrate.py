@@ -15,14 +15,7 @@ from tenants.management import base
 from tenants.models import Tenant
 from tenants.naming import OWNER_ROLE
 from tenants.postgres_tools import migrate_lock
-from tenants.schemas.migrating import (
-    MigrationResult,
-    current_state,
-    default_parallel,
-    migrate_schema,
-    migrate_schemas,
-    schemas_to_visit,
-)
+from tenants.schemas import migrating
 from tenants.servers import MAIN, servers
 
 PUBLIC = "public"
@@ -58,7 +51,7 @@ class Command(base.KonstructCommand):
         parser.add_argument(
             "--parallel",
             type=int,
-            default=default_parallel(),
+            default=migrating.default_parallel(),
             metavar="N",
             help="Number of tenants to migrate in parallel (default here: %(default)s).",
         )
@@ -91,7 +84,7 @@ class Command(base.KonstructCommand):
             raise base.UsageError("--parallel must be at least 1")
         self.options = options
         self.is_read_only = options["plan"] or options["check_unapplied"]
-        self.results: dict[str, MigrationResult] = {}
+        self.results: dict[str, migrating.MigrationResult] = {}
         undone = _migrations_to_undo(options["app_label"], options["migration_name"])
         connection = tenant_connection()
         connection.set_schema_to_public()
@@ -146,7 +139,7 @@ class Command(base.KonstructCommand):
         """
         is_behind, failed = False, list[str]()
         for server in servers():
-            result = migrate_schema(PUBLIC, self.django_options, server=server)
+            result = migrating.migrate_schema(PUBLIC, self.django_options, server=server)
             self._show(result, PUBLIC if server == MAIN else f"{PUBLIC} of {server}")
             if result.error and server == MAIN:
                 raise CommandError(
@@ -167,14 +160,18 @@ class Command(base.KonstructCommand):
         self.slugs = dict(tenants.values_list("schema_name", "slug"))
         number = len(self.slugs)
         if not (only or options["app_label"] or options["fake"]):
-            to_visit = schemas_to_visit(current_state())
+            to_visit = migrating.schemas_to_visit(migrating.current_state())
             self.slugs = {name: slug for name, slug in self.slugs.items() if name in to_visit}
             if number > len(self.slugs) and options["verbosity"]:
                 self.stdout.write(f"{number - len(self.slugs)} tenants  up to date")
         on_failed = tenants.filter(server__in=failed_servers, schema_name__in=self.slugs)
         for schema in on_failed.values_list("schema_name", flat=True):
-            self._add(MigrationResult(schema, error="its server's public schema was not migrated"))
-        for result in migrate_schemas(
+            self._add(
+                migrating.MigrationResult(
+                    schema, error="its server's public schema was not migrated"
+                )
+            )
+        for result in migrating.migrate_schemas(
             [name for name in self.slugs if name not in self.results],
             self.django_options,
             parallel=options["parallel"],
@@ -197,7 +194,7 @@ class Command(base.KonstructCommand):
             )
         return any(result.unapplied for result in self.results.values())
 
-    def _add(self, result: MigrationResult) -> None:
+    def _add(self, result: migrating.MigrationResult) -> None:
         """Print the result of one more tenant."""
         self.results[result.schema_name] = result
         width = max(map(len, self.slugs.values()))
@@ -205,7 +202,7 @@ class Command(base.KonstructCommand):
         slug = self.slugs[result.schema_name]
         self._show(result, f"[{done:>{len(str(total))}}/{total}] {slug:<{width}}")
 
-    def _show(self, result: MigrationResult, name: str) -> None:
+    def _show(self, result: migrating.MigrationResult, name: str) -> None:
         """Print the result of a schema in a line that begins with its name."""
         options, seconds = self.options, f"{result.seconds:.2f} s"
         if result.busy and options["verbosity"]:
