@@ -154,14 +154,14 @@ def lock_quotas() -> None:
     context.execute("SELECT public.wait_for_tenant_lock('konstruct.quotas')")
 
 
-def require_fewer(rows: QuerySet[Any], maximum: int, remedy: str = "Delete one first.") -> None:
+def require_fewer(rows: QuerySet[Any], maximum: int) -> None:
     """Raise LimitReached if there are already `maximum` rows. Call it in the transaction that
     creates another one: it locks the quotas.
     """
     lock_quotas()
     if rows.count() >= maximum:
         plural = rows.model._meta.verbose_name_plural
-        raise LimitReached(f"There are {maximum} {plural}, the maximum. {remedy}")
+        raise LimitReached(f"There are {maximum} {plural}, the maximum. Remove one first.")
 
 
 def count_refusal(error: QuotaExceeded) -> QuotaExceeded:

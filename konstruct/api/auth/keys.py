@@ -157,7 +157,7 @@ def _require_quota(extra_keys: int) -> None:
     limit = limits_of(usage.tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
     if limit is None:
         maximum = MAX_API_KEYS + extra_keys
-        usage.require_fewer(ApiKey.objects.valid(), maximum, "Revoke one first.")
+        usage.require_fewer(ApiKey.objects.valid(), maximum)
         return
     usage.lock_quotas()
     used = ApiKey.objects.valid().count()

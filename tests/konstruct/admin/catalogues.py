@@ -49,7 +49,7 @@ SERVICES: Final = (
     *("konstruct/api/auth/keys.py", "konstruct/api/models.py", "konstruct/outgoing.py"),
     *("konstruct/channels/notifications.py", "konstruct/channels/webhooks.py"),
     *("konstruct/channels/slack/installations.py", "konstruct/orchestrator/handoff/*.py"),
-    *("konstruct/orchestrator/[adlr]*.py", "konstruct/orchestrator/extraction/runs.py"),
+    *("konstruct/orchestrator/[adlru]*.py", "konstruct/orchestrator/extraction/runs.py"),
     *("konstruct/orchestrator/history_import/*.py", "konstruct/orchestrator/models/[al]*.py"),
     *("konstruct/orchestrator/identities/[ce]*.py", "memory/arguments.py", "memory/exceptions.py"),
     *("memory/facts/lifecycle.py", "memory/facts/rows.py", "memory/models/attributes.py"),

@@ -302,7 +302,7 @@ def test_a_quota_replaces_the_maximum_of_keys(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keys, "MAX_API_KEYS", 1)
-    with pytest.raises(LimitReached, match="Revoke one first"):
+    with pytest.raises(LimitReached, match="Remove one first"):
         issue_key(tenant_id=program_a.tenant.id, name="second")
     limit(program_a, Quota.API_KEYS, hard=2)
     issue_key(tenant_id=program_a.tenant.id, name="second")

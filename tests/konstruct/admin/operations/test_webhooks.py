@@ -76,7 +76,7 @@ def test_webhooks_and_recipients_share_a_maximum(
     create(admin)
     for fields in ({}, {"target": "mail", "addresses": "eva@example.com", "url": ""}):
         page = create(admin, **fields)
-        assert "1 notifications and webhooks, the maximum. Delete one first." in page.text
+        assert "1 notifications and webhooks, the maximum. Remove one first." in page.text
     with tenant_scope(program_a.tenant.id):
         assert Subscription.objects.count() == 1
 
