@@ -4,14 +4,16 @@ import json
 import re
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.http import HttpRequest
 from django.utils.translation import get_language, gettext
 from django.views.i18n import JSONCatalog
 
-_PLACE = re.compile(r"\{[0-9]\}")
+# A longer text is no sentence of a service but, for example, contains a person's text.
+MAX_CHARACTERS: Final = 2_000
+_PLACE: Final = re.compile(r"\{[0-9]\}")
 
 
 @cache
@@ -31,12 +33,14 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def translate_error(text: str) -> str:
-    """Return the sentence of a service in the reader's language, or as it is if it has no other.
+    """Return the sentence of a service in the reader's language; unchanged if none is stored.
 
     Services do not translate: programs compare their sentences, and rows keep some for readers of
     several languages. The catalogue has them with {0}, {1}… in the place of values. A value can be
     a sentence itself.
     """
+    if len(text) > MAX_CHARACTERS:
+        return text
     for pattern, translation in _templates(get_language()):
         if found := pattern.fullmatch(text):
             values = (translate_error(value) if " " in value else value for value in found.groups())

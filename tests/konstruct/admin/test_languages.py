@@ -144,6 +144,9 @@ def test_each_error_of_services_is_found_with_its_values() -> None:
                         *values
                     )
     assert translate_error("role='x' is not one of a, b") == "role='x' is not one of a, b"
+    nested = "The key " * 2_000 + "a b" + " is not valid any more." * 2_000
+    with override("de"):
+        assert translate_error(nested) == nested
 
 
 # Words of templates that are equal in every language: names, units, keys, types.
