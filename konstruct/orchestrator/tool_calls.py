@@ -343,6 +343,8 @@ def checked_options(sent: Mapping[str, Any]) -> dict[str, Any]:
     if type_of(choice) == "function" and _name_of(choice) not in names:
         detail = f"This names none of the tools: {', '.join(names) or 'there are none'}."
         raise ProgramToolsInvalid("tool_choice", detail)
+    if choice == "required" and not names:
+        raise ProgramToolsInvalid("tool_choice", "“required” needs at least one tool in tools.")
     if not tools or choice == "none":
         return {}
     options = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}

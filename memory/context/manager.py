@@ -22,7 +22,8 @@ from memory.models.facts import MemoryEntry
 from memory.recall import AdjacentTurn, FactHit, Hit, RecallResult
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy
 from memory.text.changes import Statement, newer_first, replacements
-from memory.text.lexical import words
+from memory.text.lexical import analyse, language_of_latin_words
+from memory.text.sentences import is_question
 from tenants.audit.people import NO_LOCALE, Locale, locales_of
 from tenants.context import asynchronous, known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
@@ -51,12 +52,24 @@ class SearchResult:
     facts: list[MemoryEntry] | None
 
 
-def is_follow_up(text: str) -> bool:
-    """Return whether a message is short and has a pronoun, or has few words, as in “Why?”."""
+def is_follow_up(text: str, before: Iterable[str] = ()) -> bool:
+    """Return whether a message is short and has a pronoun, or has few words, as in “Why?”.
+
+    A question of few words with two besides stop words is complete: “Как зовут собаку?”
+
+    Args:
+        text: the message.
+        before: texts of the turns before it, which show the language of a short message.
+    """
     spaced = _WORD.findall(text.casefold())
-    is_short = len(spaced) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, spaced))
+    if len(spaced) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, spaced)):
+        return True
+    text = text[:MAX_CHARACTERS_BEFORE]
+    language = language_of_latin_words(analyse(" ".join([*before, text])))
     # Scripts without spaces have several words in a run of letters.
-    return is_short or 0 < len(words(text[:MAX_CHARACTERS_BEFORE])) <= MAX_WORDS_OF_FRAGMENT
+    words = analyse(text, language)
+    content = sum(bool(word.lexeme) for word in words)
+    return 0 < len(words) <= MAX_WORDS_OF_FRAGMENT and not (content > 1 and is_question(text))
 
 
 def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
@@ -66,9 +79,10 @@ def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
     """
     texts = [query]
     before = [turn["content"] for turn in turns if turn["role"] == "user"]
-    for content in reversed(before[-MAX_TURNS_BEFORE:]):
-        if is_follow_up(texts[0]):
-            texts.insert(0, content[:MAX_CHARACTERS_BEFORE])
+    before = [content[:MAX_CHARACTERS_BEFORE] for content in before[-MAX_TURNS_BEFORE:]]
+    for number in reversed(range(len(before))):
+        if is_follow_up(texts[0], before[: number + 1]):
+            texts.insert(0, before[number])
     return " ".join(texts)
 
 
@@ -304,7 +318,8 @@ class ContextManager:
             zone: tzinfo = UTC if locale is None else locale.zone(time_zone)
             turns = _conversation_turns(session_messages or (), query, zone)
             turns, earlier = _split_at_pause(turns, pause)
-            earlier = earlier if is_follow_up(query) else []
+            if not is_follow_up(query, [turn["content"] for turn in earlier]):
+                earlier = []
             # The prompt omits answers whose questions are not in the window.
             prompt_turns = dropwhile(
                 lambda turn: turn["role"] == "assistant", compiler.fitting_turns(turns)

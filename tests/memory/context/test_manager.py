@@ -18,6 +18,7 @@ from memory.context import (
     WorkingContextCompiler,
 )
 from memory.context.chat import date_prefix
+from memory.context.manager import is_follow_up
 from memory.context.prompt import PromptParts
 from memory.conversations.short_term import append_message
 from memory.indexing import drain
@@ -129,9 +130,15 @@ def test_turns_before_a_pause_are_memories_with_their_day(tenant_a: Tenant) -> N
     # A follow-up is searched with the turn before.
     query = gather(3, 2, 1, task="How much of it per day?").recalled.query
     assert query == "user 3 user 2 user 1 How much of it per day?"
-    for whole in ("Where does Bob live?", "犬の名前は何ですか？", "我对什么过敏？"):
+    for whole in (
+        *("Where does Bob live?", "犬の名前は何ですか？", "我对什么过敏？"),
+        *("Köpeğimin adı ne?", "Как зовут собаку?", "ما اسم كلبي؟"),
+    ):
         assert gather(1, task=whole).recalled.query == whole
-    assert gather(1, task="なぜですか？").recalled.query == "user 1 なぜですか？"
+    for part in ("なぜですか？", "А в Берлине?", "And the price?", "Please go on"):
+        assert gather(1, task=part).recalled.query == f"user 1 {part}"
+    # The turns before show the language of a short message.
+    assert is_follow_up("¿Y en Madrid?", ["¿Dónde vive Ana en la ciudad de Berlín?"])
 
 
 def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) -> None:

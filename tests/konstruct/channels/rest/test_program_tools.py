@@ -235,6 +235,7 @@ def test_stream_ends_with_the_calls_and_continues_with_the_results(
         ({"tools": [5]}, "tools.0.type"),
         ({"tools": [WEATHER, {"type": "function"}]}, "tools.1.function.name"),
         ({"tools": [WEATHER], "tool_choice": 5}, "tool_choice"),
+        ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"type": "function"}}, "tool_choice"),
         (
             {"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "tide"}}},
