@@ -381,9 +381,11 @@ def type_of(value: Any) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def requires_call(options: Mapping[str, Any]) -> bool:
-    """Return whether the options demand a call, which needs a language model."""
-    return options.get("tool_choice") not in (None, "auto")
+def option_needing_model(options: Mapping[str, Any]) -> str | None:
+    """Return the name of an option that only a language model can follow, or None."""
+    if type_of(options.get("response_format")) not in (None, "text"):
+        return "response_format"
+    return "tool_choice" if options.get("tool_choice") not in (None, "auto") else None
 
 
 def awaits_program(call: ToolCall) -> bool:

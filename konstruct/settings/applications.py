@@ -246,6 +246,7 @@ SPECTACULAR_SETTINGS = {
         "ModelKindEnum": "konstruct.orchestrator.models.ModelKind",
         "RunStateEnum": "konstruct.orchestrator.models.RunState",
         "PrecisionEnum": "memory.models.facts.Precision",
+        "OutcomeEnum": "konstruct.orchestrator.models.Escalation.Outcome",
     },
     "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],
     "SERVE_INCLUDE_SCHEMA": False,

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 896ad6197e0c6c94ebba7735a682a1161bd6b0614c57af41997ab584620a8a56
+// Written by `make typescript` from docs/openapi.yaml, sha256 b69686d64aa5cb98109bf3f9b5ace358a9c260f4e667860fa099449cf8bfa965
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -4528,6 +4528,44 @@ export interface components {
             /** @description Name of the language model. Default: the agent's `extraction_model`. */
             model?: string;
         };
+        /** @description A call of a language model. */
+        ModelCall: {
+            /** @description Purpose of the call, such as reply or extraction. */
+            purpose: string;
+            /** @description The language model. */
+            model: string;
+            /** @description Name of the tenant's language model. Empty: the deployment's. */
+            language_model: string;
+            /**
+             * @description Empty: the process ended before the answer came.
+             *
+             *     * `` - unknown
+             *     * `done` - done
+             *     * `failed` - failed
+             */
+            outcome: components["schemas"]["ModelCallOutcomeEnum"] | components["schemas"]["BlankEnum"];
+            /** @description Tokens sent. */
+            prompt_tokens: number;
+            /** @description Tokens received. */
+            completion_tokens: number;
+            /**
+             * Format: decimal
+             * @description Cost of the tokens, by these prices.
+             */
+            cost: string;
+            /**
+             * Format: date-time
+             * @description When it was sent.
+             */
+            created_at: string;
+        };
+        /**
+         * @description * `` - unknown
+         *     * `done` - done
+         *     * `failed` - failed
+         * @enum {string}
+         */
+        ModelCallOutcomeEnum: "done" | "failed";
         /**
          * @description * `language_model` - language model: answers and extracts facts
          *     * `reranker` - reranker: sorts recalled memories
@@ -5256,6 +5294,8 @@ export interface components {
             prompt: {
                 [key: string]: unknown;
             } | null;
+            /** @description The calls of language models for the reply, oldest first. */
+            model_calls: components["schemas"]["ModelCall"][];
             /** @description Codes of languages of the query that the embedding model does not know: memories are found by their words. */
             unknown_languages: string[];
         };
@@ -5365,6 +5405,16 @@ export interface components {
             max_completion_tokens?: number;
             /** @description Texts at which the reply ends. */
             stop?: string[];
+            /** @description The format of the reply. JSON needs a language model. */
+            response_format?: {
+                /** @enum {string} */
+                type: "text" | "json_object" | "json_schema";
+                json_schema?: {
+                    [key: string]: unknown;
+                };
+            } & {
+                [key: string]: unknown;
+            };
         };
         /** @description A saved question. */
         SavedQuestion: {
@@ -5531,7 +5581,7 @@ export interface components {
             };
             /** @description Instructions of your program for this reply, after the agent's own. The agent must accept them, and the key must not be bound. */
             instructions?: string;
-            /** @description Sampling parameters of the reply. */
+            /** @description Sampling parameters and format of the reply. */
             options?: components["schemas"]["Sampling"];
             /** @description Tools of your program, which the language model may call. Then the message has the status `with_program` until you send the results. */
             tools?: ({

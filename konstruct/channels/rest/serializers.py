@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from konstruct.api.http import bodies
 from konstruct.api.http.views import UrlField
+from konstruct.llm.completions import make_storable_value
 from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
@@ -19,6 +20,31 @@ METADATA_HELP = (
     "A JSON object that lists and searches can filter by, with the rules of facts' metadata; at "
     f"most {MAX_MESSAGE_METADATA_BYTES:,} bytes."
 )
+
+
+FORMATS = ["text", "json_object", "json_schema"]
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "string", "enum": FORMATS},
+            "json_schema": {"type": "object", "additionalProperties": True},
+        },
+        "additionalProperties": True,
+    }
+)
+class ResponseFormatField(serializers.JSONField):
+    """The format of an answer, as in OpenAI's API."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the format. Refuse an unknown type."""
+        if tool_calls.type_of(data) not in FORMATS:
+            detail = f"This is an object whose type is one of {', '.join(FORMATS)}."
+            raise serializers.ValidationError(detail)
+        return make_storable_value(super().to_internal_value(data))
 
 
 class SamplingSerializer(bodies.StrictSerializer):
@@ -41,6 +67,9 @@ class SamplingSerializer(bodies.StrictSerializer):
         min_length=1,
         max_length=4,
         help_text="Texts at which the reply ends.",
+    )
+    response_format = ResponseFormatField(
+        required=False, help_text="The format of the reply. JSON needs a language model."
     )
 
 
@@ -114,7 +143,9 @@ class SendSerializer(bodies.StrictSerializer):
         help_text="Instructions of your program for this reply, after the agent's own. The agent "
         "must accept them, and the key must not be bound.",
     )
-    options = SamplingSerializer(required=False, help_text="Sampling parameters of the reply.")
+    options = SamplingSerializer(
+        required=False, help_text="Sampling parameters and format of the reply."
+    )
     tools = bodies.BoundedListField(
         child=ToolField(),
         required=False,

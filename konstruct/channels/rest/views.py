@@ -115,9 +115,11 @@ class MessageViewSet(history_import.ImportViewSet):
             if refusal:
                 raise exceptions.ValidationError({"instructions": refusal})
         options = fields["options"]
-        if tool_calls.requires_call(options) and not language_models.has_language_model(agent):
-            refusal = "No language model is configured here, so that no tool is called."
-            raise exceptions.ValidationError({"tool_choice": refusal})
+        option = tool_calls.option_needing_model(options)
+        if option and not language_models.has_language_model(agent):
+            refusal = "No language model is configured here to follow it."
+            path = "options.response_format" if option == "response_format" else option
+            raise exceptions.ValidationError({path: refusal})
         incoming = Incoming(
             agent_id=agent.id,
             user_id=self.caller.user(fields["user_id"]),

@@ -239,7 +239,7 @@ def _finish_reason(answer: Answer) -> str:
 # Parameters that are always followed, or refused where they cannot be.
 _FOLLOWED: Final = frozenset(
     {
-        *("model", "messages", "stream", "stream_options", "metadata", "response_format"),
+        *("model", "messages", "stream", "stream_options", "metadata"),
         *("tools", "tool_choice", "parallel_tool_calls"),
         *("n", "logprobs", "top_logprobs", "audio", "modalities"),
         *requests.USER_PARAMETERS,

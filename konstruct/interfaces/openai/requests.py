@@ -26,7 +26,6 @@ from memory.arguments import is_blank, is_unicode
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
-_FORMATS: Final = ("text", "json_object", "json_schema")
 SAMPLING: Final = tuple(dict.fromkeys([*map(str, SamplingSerializer().fields), *LENGTH_LIMITS]))
 
 # Names of the user and the thread, the first one counts. A program sets headers itself, and may
@@ -154,13 +153,6 @@ def labels_of(body: Mapping[str, Any]) -> dict[str, Any]:
     names = (*USER_PARAMETERS, *THREAD_PARAMETERS)
     metadata = body.get("metadata") or {}
     return {name: metadata[name] for name in metadata if f"metadata.{name}" not in names}
-
-
-def option_needing_model(options: Mapping[str, Any]) -> str | None:
-    """Return the name of an option that needs a language model, or None."""
-    if "response_format" in options:
-        return "response_format"
-    return "tool_choice" if tool_calls.requires_call(options) else None
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
@@ -291,12 +283,8 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     Raises InvalidParameter.
     """
     options = _sampling(body)
-    response_format = body.get("response_format")
-    if response_format is not None and tool_calls.type_of(response_format) not in _FORMATS:
-        detail = f"This is an object whose type is one of {', '.join(_FORMATS)}."
-        raise InvalidParameter("response_format", detail)
-    if response_format is not None and tool_calls.type_of(response_format) != "text":
-        options["response_format"] = response_format
+    if tool_calls.type_of(options.get("response_format")) == "text":  # the default
+        del options["response_format"]
     if wants_usage(body):  # the language model reports it at the end of its own stream
         options["stream_options"] = {"include_usage": True}
     try:

@@ -72,7 +72,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
         """Accept the user's last message, and answer with its reply."""
         chat, key = requests.read_request(request.data), self.idempotency.key
         agent = self.caller.agent(chat.model, active=True)
-        parameter = requests.option_needing_model(chat.options)
+        parameter = tool_calls.option_needing_model(chat.options)
         if parameter and not language_models.has_language_model(agent):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."

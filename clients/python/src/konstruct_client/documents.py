@@ -1503,6 +1503,27 @@ class Message(TypedDict):
     was closed."""
 
 
+class ModelCall(TypedDict):
+    """A call of a language model."""
+
+    purpose: str
+    """Purpose of the call, such as reply or extraction."""
+    model: str
+    """The language model."""
+    language_model: str
+    """Name of the tenant's language model. Empty: the deployment's."""
+    outcome: Literal["done", "failed"] | Literal[""]
+    """Empty: the process ended before the answer came."""
+    prompt_tokens: int
+    """Tokens sent."""
+    completion_tokens: int
+    """Tokens received."""
+    cost: str
+    """Cost of the tokens, by these prices."""
+    created_at: str
+    """When it was sent."""
+
+
 class ModelUsage(TypedDict):
     """Usage of language models, newest day first."""
 
@@ -1773,6 +1794,8 @@ class RecallEventInFull(TypedDict):
     there is none."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
+    model_calls: list[ModelCall]
+    """The calls of language models for the reply, oldest first."""
     unknown_languages: list[str]
     """Codes of languages of the query that the embedding model does not know: memories are
     found by their words."""

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import bodies, lists, views
 from konstruct.api.http.problems import current_request_id
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ModelCall
 from memory.context.recall_traces import traces, with_queries
 from memory.exceptions import InvalidArgument
 from memory.facts import rows
@@ -71,9 +71,23 @@ class RecallTraceSerializer(serializers.Serializer):
     )
 
 
+class ModelCallSerializer(bodies.RowSerializer):
+    """A call of a language model."""
+
+    class Meta:
+        model = ModelCall
+        fields = [
+            *("purpose", "model", "language_model", "outcome"),
+            *("prompt_tokens", "completion_tokens", "cost", "created_at"),
+        ]
+
+
 class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
     """The recall for one reply, with the reasons."""
 
+    model_calls = ModelCallSerializer(
+        many=True, help_text="The calls of language models for the reply, oldest first."
+    )
     unknown_languages = bodies.TextsField(
         help_text="Codes of languages of the query that the embedding model does not know: "
         "memories are found by their words.",
@@ -134,6 +148,8 @@ class RecallEventViewSet(mixins.ListModelMixin, views.ApiViewSet):
         for name, value in traces([event])[0].items():
             setattr(event, name, value)
         agent = Agent.objects.filter(pk=event.agent_id).first()
+        answered = [event.reply.in_reply_to_id] if event.reply else []
+        event.model_calls = ModelCall.objects.filter(message__in=answered).order_by("created_at")
         event.unknown_languages = unknown_languages(
             event.query, event.user_id, agent.language if agent else ""
         )

@@ -64,9 +64,11 @@ def test_reply_follows_the_results_of_several_rounds(
 ) -> None:
     llm_server.answers = [calling("weather", "weather", place="Porto"), calling("weather")]
     message = ask(
-        program, tool_choice="required", parallel_tool_calls=True, options={"temperature": 0.5}
-    )
+        program, tool_choice="required", parallel_tool_calls=True,
+        options={"temperature": 0.5, "response_format": {"type": "json_object"}},
+    )  # fmt: skip
     request = llm_server.requests[0].body
+    assert request["response_format"] == {"type": "json_object"}
     assert (request["tools"], request["tool_choice"]) == ([WEATHER], "required")
     assert (request["parallel_tool_calls"], request["temperature"]) == (True, 0.5)
     waits_for = message["waits_for"]
@@ -97,6 +99,10 @@ def test_reply_follows_the_results_of_several_rounds(
     assert (body["tools"], body["temperature"]) == ([WEATHER], 0.5)
     results = [turn["content"] for turn in body["messages"] if turn["role"] == "tool"]
     assert results == ["22 °C", "", "no wind"]
+    event = program.get(f"/api/v1/recall-events/?message_id={message['id']}").json()["results"][0]
+    calls = program.get(urlsplit(event["url"]).path).json()["model_calls"]
+    assert [(call["purpose"], call["outcome"]) for call in calls] == [("reply", "done")] * 3
+    assert all(call["prompt_tokens"] and call["cost"] is not None for call in calls)
     with tenant_scope(program.tenant.id):
         assert not AnswerOptions.objects.exists()
         assert Message.objects.filter(in_reply_to=message["id"]).count() == 1
@@ -242,6 +248,7 @@ def test_stream_ends_with_the_calls_and_continues_with_the_results(
             "tool_choice",
         ),
         ({"tools": [WEATHER], "parallel_tool_calls": "yes"}, "parallel_tool_calls"),
+        ({"options": {"response_format": {"type": "xml"}}}, "options.response_format"),
     ],
 )
 def test_invalid_tools_are_refused_by_field(
@@ -257,6 +264,8 @@ def test_without_a_language_model_no_call_can_be_required(
     settings.LLM_POOL_URL = ""
     refused = program.send(tools=[WEATHER], tool_choice="required")
     assert (refused.status_code, refused_fields(refused)) == (400, ["tool_choice"])
+    refused = program.send(options={"response_format": {"type": "json_object"}})
+    assert (refused.status_code, refused_fields(refused)) == (400, ["options.response_format"])
     assert work(program, program.send(tools=[WEATHER]).json())["status"] == "answered"
     assert llm_server.requests == []
 
