@@ -325,7 +325,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("models", "GET"): Case(template("/v1/models"), messages=3),
     ("model", "GET"): Case(template("/v1/models/{ada}"), messages=3),
     ("recall-event-list", "GET"): Case(at(f"recall-events/{OF_MARIA}"), messages=5),
-    ("recall-event-detail", "GET"): Case(at("recall-events/{event.id}/"), messages=7),
+    ("recall-event-detail", "GET"): Case(at("recall-events/{event.id}/"), messages=8),
     ("tool-call-list", "GET"): Case(at(f"tool-calls/{OF_MARIA}"), messages=4),
     ("tool-call-detail", "GET"): Case(at("tool-calls/{call}/"), messages=4),
     ("tool-call-decide-tool-call", "POST"): Case(

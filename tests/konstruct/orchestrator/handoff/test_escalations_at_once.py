@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import pytest
@@ -33,9 +34,11 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_
 
 @contextmanager
 def meanwhile(program: Program, function: Callable[[], Any]) -> Iterator[Future[Any]]:
-    """Call the function on another connection, and run the block when it waits for this one."""
+    """Call the function on another connection after the block, until it waits for this one."""
+    has_locks = Event()
 
     def call() -> Any:
+        has_locks.wait(60)
         try:
             with tenant_scope(program.tenant.id):
                 return function()
@@ -44,6 +47,7 @@ def meanwhile(program: Program, function: Callable[[], Any]) -> Iterator[Future[
 
     with ThreadPoolExecutor(1) as threads, transaction.atomic():
         yield (future := threads.submit(call))
+        has_locks.set()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             session = cursor.fetchone()
