@@ -22,9 +22,7 @@ from structlog.contextvars import clear_contextvars
 from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http import problems
-from konstruct.api.http.problems import accepts_api_keys
-from tenants import context, exceptions, outages, serving
-from tenants.http import refuse_later
+from tenants import context, exceptions, http, outages, serving
 from tenants.traces import PATH_IN_SCOPE, bind_request_ids, logged_path
 
 # No inline scripts, so that content of users cannot run even if it were not escaped. Inline styles
@@ -73,7 +71,7 @@ class LanguageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if accepts_api_keys(request.path):
+        if problems.accepts_api_keys(request.path):
             return self.get_response(request)
         language = translation.get_language_from_request(request)
         with translation.override(language):
@@ -210,7 +208,7 @@ class ApiKeyTenantMiddleware:
                 if key_lookup.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
             except (exceptions.TenantPaused, outages.ServerDown) as error:
-                return refuse_later(request, error)
+                return http.refuse_later(request, error)
             except exceptions.UnknownTenant:
                 scope.close()
                 return self.get_response(request)

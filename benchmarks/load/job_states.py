@@ -67,7 +67,7 @@ def main() -> None:
 def measure(owner: "psycopg.Connection[tuple[object, ...]]", url: str) -> None:
     """Print a line without the index, with it, and with index scans enforced."""
     from konstruct.metrics import _JOBS
-    from tenants.admin.lifecycle import _BACKLOGS
+    from tenants.admin.tenants import _BACKLOGS
 
     print(f"  {'ms of CPU time':24}{'by kind':>10}{'by tenant':>11}{'a job':>9}")
     for name in ("without an index", "with an index", "with the index forced"):

@@ -25,12 +25,9 @@ from konstruct.api.models import ApiKey
 from konstruct.apps import translated_choices
 from konstruct.orchestrator.models import Agent
 from memory.browse.lists import displayed_names
-from memory.models import AuthorKind, PersonName
-from memory.models.facts import Author
+from memory.models import AuthorKind, PersonName, facts
 from tenants import transaction
-from tenants.admin import recorded_admin as base
-from tenants.admin.exports import list_title, page_sources
-from tenants.admin.sites import tenant_site
+from tenants.admin import exports, recorded_admin as base, sites
 from tenants.audit.access_log import Actor, ids_of, record_access
 from tenants.audit.changes import row_state
 from tenants.audit.models import AccessEvent, Action, ActorKind, ListExport, about_people
@@ -45,11 +42,11 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor.person(user)
 
 
-def author_of(request: HttpRequest) -> Author:
+def author_of(request: HttpRequest) -> facts.Author:
     """Return the person who sent the request, as the author of a change."""
     actor = actor_of(request)
     own = partial(owns_proposal, person_id=actor.id)
-    return Author(AuthorKind.PERSON, actor.id, actor.name, owns_proposal=own)
+    return facts.Author(AuthorKind.PERSON, actor.id, actor.name, owns_proposal=own)
 
 
 def author_name(address: str) -> str:
@@ -141,7 +138,7 @@ def log_site_access(
     )
 
 
-tenant_site.recorder = log_site_access
+sites.tenant_site.recorder = log_site_access
 
 
 def newest_name() -> Subquery:
@@ -300,7 +297,7 @@ class RowPageAdmin(AgentRowsAdmin):
             raise PermissionDenied
         log_row_access(request, Action.VIEW, row)
         context = {"title": self.title, **self.page_context(request, row)}
-        return tenant_site.render(request, self.template, **context)
+        return sites.tenant_site.render(request, self.template, **context)
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the values of the template."""
@@ -321,10 +318,10 @@ class PageList(AgentRowsAdmin):
     @classmethod
     def serve(cls, model: type[Model]) -> None:
         """Serve the list of a model, and its export."""
-        shown = page_sources[cls.list_name] = cls(model, tenant_site)
+        shown = exports.page_sources[cls.list_name] = cls(model, sites.tenant_site)
         at, name, export = f"{cls.list_name}/", cls.list_name, f"{cls.list_name}_export"
-        tenant_site.page(at, name=name, permission=cls.permission)(shown.changelist_view)
-        serve_export = tenant_site.post_page(
+        sites.tenant_site.page(at, name=name, permission=cls.permission)(shown.changelist_view)
+        serve_export = sites.tenant_site.post_page(
             f"{at}{base.EXPORT_ROUTE}", name=export, permission=cls.permission
         )
         serve_export(shown.export_view)
@@ -353,7 +350,7 @@ class UserOfLogFilter(pages.UserFilter):
         return queryset.filter(about_people(user_id))
 
 
-@admin.register(AccessEvent, site=tenant_site)
+@admin.register(AccessEvent, site=sites.tenant_site)
 class AccessEventAdmin(base.EventColumns, AgentRowsAdmin):
     """Actions and refusals, with the values before and after, the address and the time.
 
@@ -423,7 +420,7 @@ def _read_people(events: Iterable[Any]) -> None:
         ]
 
 
-@admin.register(ListExport, site=tenant_site)
+@admin.register(ListExport, site=sites.tenant_site)
 class ListExportAdmin(AuditedReadOnlyAdmin):
     """Exports of the last day. Their files are for those who requested them."""
 
@@ -437,4 +434,4 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
     @admin.display(description=_("list"), ordering="list_name")
     def title(self, row: ListExport) -> str:
         """Return the name of the list."""
-        return list_title(row.list_name)
+        return exports.list_title(row.list_name)

@@ -18,25 +18,15 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold import widgets
 from unfold.decorators import display
 
-from konstruct.admin.access import (
-    AuditedAdmin,
-    author_of,
-    log_access,
-    log_row_access,
-    logged_change,
-)
+from konstruct.admin import access
 from konstruct.admin.pages import agent_names, link, mark_difference, show_outcome
-from konstruct.orchestrator import agents, language_models
-from konstruct.orchestrator.dry_runs import measure_language_model
-from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator import agents, dry_runs, exceptions, language_models, tool_catalog
 from konstruct.orchestrator.models import Agent, AgentVersion, LanguageModel
-from konstruct.orchestrator.tool_catalog import TOOLS
 from konstruct.templatetags.texts import language_names
 from memory.recall.service import known_languages
+from tenants import context, error_texts
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
-from tenants.error_texts import TranslatedModelForm
 
 
 def _label(name: str) -> Any:
@@ -64,12 +54,12 @@ class PhrasesField(SimpleArrayField):
         return [phrase for phrase in super().clean(value) if phrase]
 
 
-class AgentForm(TranslatedModelForm):
+class AgentForm(error_texts.TranslatedModelForm):
     """Tools and agents to choose from, and phrases one a line."""
 
     tools = forms.MultipleChoiceField(
         label=_label("tools"),
-        choices=[(name, name) for name in sorted(TOOLS)],
+        choices=[(name, name) for name in sorted(tool_catalog.TOOLS)],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_help("tools"),
@@ -131,13 +121,13 @@ class AgentForm(TranslatedModelForm):
                 )
             try:
                 rules[phrase.strip()] = str(agents.find_agent(name.strip()).pk)
-            except AgentNotFound as error:
+            except exceptions.AgentNotFound as error:
                 raise forms.ValidationError(str(error)) from error
         return rules
 
 
 @admin.register(Agent, site=tenant_site)
-class AgentAdmin(AuditedAdmin):
+class AgentAdmin(access.AuditedAdmin):
     """Agents, with their settings."""
 
     form = AgentForm
@@ -190,7 +180,7 @@ class AgentAdmin(AuditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Save by the service, which keeps the version."""
-        note, author = form.cleaned_data["note"], author_of(request)
+        note, author = form.cleaned_data["note"], access.author_of(request)
         if change:
             values = {name: getattr(obj, name) for name in form.cleaned_data if name != "note"}
             agents.update_agent(obj, author=author, note=note, **values)
@@ -198,7 +188,7 @@ class AgentAdmin(AuditedAdmin):
         names = [field.attname for field in Agent._meta.concrete_fields if field.editable]
         values = {name: getattr(obj, name) for name in names if name != "tenant_id"}
         agents.create_agent(
-            tenant_id=required_tenant_id(), id=obj.pk, author=author, note=note, **values
+            tenant_id=context.required_tenant_id(), id=obj.pk, author=author, note=note, **values
         )
 
     @display(description=_label("hands_to"))
@@ -276,7 +266,7 @@ def display_value(value: Any, names: Mapping[UUID, str]) -> str:
 def agent_versions(request: HttpRequest, agent_id: UUID) -> dict[str, Any]:
     """List the versions of an agent, newest first, each with its difference to the previous one."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    log_access(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
+    access.log_access(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
     rows = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number")
     before = request.GET.get("before", "")
     if before.isdigit() and len(before) < 10:
@@ -307,12 +297,12 @@ def restore_agent(request: HttpRequest, agent_id: UUID, number: int) -> HttpResp
     get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, agents.MAX_INTEGER))
     text = gettext("%(name)s has the settings of version %(number)s.")
     success = text % {"name": agent.name, "number": number}
-    with show_outcome(request, success), logged_change(request, agent, restored=number):
-        agents.restore_agent(agent, number, author=author_of(request))
+    with show_outcome(request, success), access.logged_change(request, agent, restored=number):
+        agents.restore_agent(agent, number, author=access.author_of(request))
     return redirect("admin:agent_versions", agent.pk)
 
 
-class LanguageModelForm(TranslatedModelForm):
+class LanguageModelForm(error_texts.TranslatedModelForm):
     """The settings of a language model. Its key is entered, and never shown."""
 
     key = forms.CharField(
@@ -340,7 +330,7 @@ class LanguageModelForm(TranslatedModelForm):
 
 
 @admin.register(LanguageModel, site=tenant_site)
-class LanguageModelAdmin(AuditedAdmin):
+class LanguageModelAdmin(access.AuditedAdmin):
     """Language models of the tenant, in the order in which agents without own ones call them."""
 
     form = LanguageModelForm
@@ -393,9 +383,9 @@ class LanguageModelAdmin(AuditedAdmin):
 def language_model_test(request: HttpRequest, model_id: UUID) -> HttpResponseBase:
     """Call a language model, and show how long it took and what it can do."""
     model = get_object_or_404(LanguageModel, pk=model_id)
-    log_row_access(request, Action.TRY, model)
+    access.log_row_access(request, Action.TRY, model)
     with show_outcome(request):
-        test = measure_language_model(model)
+        test = dry_runs.measure_language_model(model)
         if test.problem:
             messages.error(request, test.problem)
         else:

@@ -17,18 +17,15 @@ from unfold.dataclasses import SearchResult
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from konstruct.admin import pages
-from konstruct.admin.access import PageList, log_access, log_row_access
-from konstruct.admin.escalations import transfer_targets
+from konstruct.admin import access, escalations, pages
 from konstruct.admin.people import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.admin.rows import VIEW_WINDOWS, find_sessions
 from konstruct.admin.sources import exclusion_label, is_written_by_person, sources_of
 from konstruct.channels.models import Delivery
+from konstruct.orchestrator import replies, usage
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people, users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.replies import CLOSED
-from konstruct.orchestrator.usage import last_calls
 from konstruct.templatetags.texts import speaker
 from memory.browse import lists
 from memory.browse.lists import displayed_names, people, with_text
@@ -59,7 +56,7 @@ COPIED = {
 }
 
 
-class ConversationList(PageList):
+class ConversationList(access.PageList):
     """Threads by their last messages."""
 
     list_name = "conversations"
@@ -108,14 +105,14 @@ _MESSAGES = Message.objects.defer("content").annotate(
 def conversation(request: HttpRequest, message_id: UUID) -> dict[str, Any]:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
-    log_row_access(request, Action.VIEW, anchor, "conversation")
+    access.log_row_access(request, Action.VIEW, anchor, "conversation")
     turns: list[Any] = [*lists.turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in turns])
     calls = {}
     if request.user.has_perm("orchestrator.view_modelcall"):
-        calls = last_calls(
+        calls = usage.last_calls(
             turn for turn in turns if not turn.reply_pk and not is_written_by_person(turn)
         )
     for turn in turns:
@@ -159,7 +156,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> dict[str, Any]:
         "chosen": chosen,
         "escalation": escalation,
         "answers": escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
-        "others": transfer_targets(agents, anchor.agent_id) if may_escalate else [],
+        "others": escalations.transfer_targets(agents, anchor.agent_id) if may_escalate else [],
         "is_fullwidth": 1,
     }
 
@@ -176,7 +173,7 @@ def thread(request: HttpRequest, message_id: UUID) -> dict[str, Any]:
     if anchor.channel in shared_channels() and request.user.has_perm(VIEW_WINDOWS):
         recent = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
     users = {*(turn.user_id for turn in turns), *(turn["user_id"] for turn in recent or ())}
-    log_row_access(request, Action.VIEW, anchor, "conversation", people=users)
+    access.log_row_access(request, Action.VIEW, anchor, "conversation", people=users)
     names, people = pages.agent_names(), displayed_names(users)
     for turn in turns:
         turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
@@ -206,7 +203,7 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if pending is not None:
         if pending.held_for:
             return str(HELD[HeldFor(pending.held_for)])
-        if pending.error_code == CLOSED:
+        if pending.error_code == replies.CLOSED:
             return gettext("closed")
         return "failed" if pending.failed_at else "waiting"
     if message.channel in COPIED:
@@ -249,7 +246,7 @@ def search_page(request: HttpRequest) -> Content:
     # An unknown person must not widen the search to all people.
     is_searched = query and exact is None and "user" not in form.errors
     found = _results(request, query, message_filter) if is_searched else {}
-    log_access(
+    access.log_access(
         request,
         Action.SEARCH if query else Action.LIST,
         "everything",
@@ -370,7 +367,7 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
         return []
     named = list(named_links(request, query))
     shown = {user_id for _, user_id in named} - {""}
-    log_access(request, Action.SEARCH, "everything", people=shown)
+    access.log_access(request, Action.SEARCH, "everything", people=shown)
     results = list(exact_links(request, query))
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})

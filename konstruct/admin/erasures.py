@@ -17,21 +17,18 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
-from konstruct.admin.access import AgentNameAdmin, RowPageAdmin, actor_of, log_row_access
-from konstruct.admin.pages import AgentField, PageForm, as_user_id, show_outcome
+from konstruct.admin import access, pages
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
-from konstruct.orchestrator.retention_rules import MAX_DAYS
 from memory.arguments import as_code_points
 from memory.browse.lists import similar_user_ids
 from memory.facts.rows import echoes_of_message
 from memory.models import Message
-from tenants import transaction
+from tenants import error_texts, transaction
 from tenants.admin.recorded_admin import BADGES
 from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
-from tenants.error_texts import TranslatedModelForm
 
 ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
@@ -40,7 +37,7 @@ MAX_REPLIES = 200
 REQUESTED = _("The erasure is requested. An operator's process carries it out.")
 
 
-class ErasureForm(PageForm):
+class ErasureForm(pages.PageForm):
     """The reason of an erasure, for its receipt."""
 
     reason = forms.CharField(
@@ -75,7 +72,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> Content:
     )
     if request.method == "POST" and form.is_valid():
         with (
-            show_outcome(request, str(REQUESTED), form=form, field="reason"),
+            pages.show_outcome(request, str(REQUESTED), form=form, field="reason"),
             transaction.atomic(),
         ):
             erasure = erasure_requests.request_message_erasure(
@@ -84,10 +81,10 @@ def erase_message(request: HttpRequest, message_id: UUID) -> Content:
                 thread_id=message.thread_id,
                 message_id=None if is_whole else message.pk,
                 reply_ids=() if is_whole else form.cleaned_data.get("replies", ()),
-                by=actor_of(request),
+                by=access.actor_of(request),
                 reason=form.cleaned_data["reason"],
             )
-            log_row_access(
+            access.log_row_access(
                 request,
                 Action.ERASE,
                 message,
@@ -96,7 +93,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> Content:
                 erasure_id=erasure.pk,
             )
             return redirect("admin:audit_messageerasure_change", erasure.pk)
-    log_row_access(request, Action.VIEW, message)
+    access.log_row_access(request, Action.VIEW, message)
     return {"message": message, "form": form, "is_whole": is_whole}
 
 
@@ -127,7 +124,7 @@ class PersonErasureForm(ErasureForm):
 @tenant_site.page("people/person/erase/", permission=ERASE, title=_("Request erasure"))
 def erase_person(request: HttpRequest) -> Content:
     """Request the erasure of a user, after the id was typed as a confirmation."""
-    user_id = as_user_id(request.GET.get("user"))
+    user_id = pages.as_user_id(request.GET.get("user"))
     if not user_id or not channel_identities.is_known([user_id]):
         messages.warning(
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
@@ -144,10 +141,10 @@ def erase_person(request: HttpRequest) -> Content:
         replies=affected[:MAX_REPLIES],
     )
     if request.method == "POST" and form.is_valid():
-        with show_outcome(request, str(REQUESTED), form=form, field="reason"):
+        with pages.show_outcome(request, str(REQUESTED), form=form, field="reason"):
             erasure = erasure_requests.request_erasure(
                 user_id,
-                by=actor_of(request),
+                by=access.actor_of(request),
                 reason=form.cleaned_data["reason"],
                 request_id=current_request_id(),
                 all_replies=form.cleaned_data.get("all_replies", False),
@@ -185,7 +182,7 @@ LATER: Final = {
 }
 
 
-class ErasureAdmin(RowPageAdmin):
+class ErasureAdmin(access.RowPageAdmin):
     """Requests of erasure, with their state. The page of one is its receipt."""
 
     list_filter: Any = (("done_at", admin.EmptyFieldListFilter), "created_at")
@@ -252,7 +249,7 @@ def receipt_json(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
     if erasure.done_at is None:
         raise Http404("The erasure is not done: it has no receipt yet.")
-    log_row_access(request, Action.EXPORT, erasure)
+    access.log_row_access(request, Action.EXPORT, erasure)
     document = erasure_requests.receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
     headers = {"Content-Disposition": f'attachment; filename="receipt-{erasure_id}.json"'}
     return JsonResponse(document, json_dumps_params={"indent": 2}, headers=headers)
@@ -275,16 +272,16 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
 ALL_OTHERS = _("all others")
 
 
-class RetentionForm(TranslatedModelForm):
+class RetentionForm(error_texts.TranslatedModelForm):
     """A rule: an agent, and a number of days."""
 
-    agent_id = AgentField(
+    agent_id = pages.AgentField(
         ALL_OTHERS,
         help_text=_("The agent of the rule. All others: agents without a rule."),
     )
     days = forms.IntegerField(
         label=_("Days"),
-        validators=[MinValueValidator(1), MaxValueValidator(MAX_DAYS)],
+        validators=[MinValueValidator(1), MaxValueValidator(retention_rules.MAX_DAYS)],
         widget=UnfoldAdminIntegerFieldWidget,
         help_text=_(
             "Older messages are removed every hour, with their vectors and records, and "
@@ -306,7 +303,7 @@ class RetentionForm(TranslatedModelForm):
 
 
 @admin.register(RetentionRule, site=tenant_site)
-class RetentionRuleAdmin(AgentNameAdmin):
+class RetentionRuleAdmin(access.AgentNameAdmin):
     """Without a rule, conversations are kept indefinitely."""
 
     form = RetentionForm

@@ -13,15 +13,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin import pages
-from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access, logged_change
+from konstruct.admin import access, pages
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.lists import turns_around
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.recorded_admin import BADGES
-from tenants.admin.sites import tenant_site
+from tenants.admin import recorded_admin, sites
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -32,8 +30,8 @@ MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
 
 
-@admin.register(Escalation, site=tenant_site)
-class EscalationAdmin(AgentRowsAdmin):
+@admin.register(Escalation, site=sites.tenant_site)
+class EscalationAdmin(access.AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
 
     list_display = (
@@ -57,7 +55,7 @@ class EscalationAdmin(AgentRowsAdmin):
             return gettext("a person")
         return escalation.to_agent_name or str(escalation.to_agent_id)
 
-    @display(description=_("State"), label=BADGES)
+    @display(description=_("State"), label=recorded_admin.BADGES)
     def state(self, escalation: Escalation) -> str:
         """Return the word for the row's state."""
         return gettext("open") if escalation.resolved_at is None else gettext("resolved")
@@ -107,14 +105,14 @@ class ResolutionForm(pages.PageForm):
     )
 
 
-@tenant_site.page("escalations/<uuid:escalation_id>/", permission=VIEW)
+@sites.tenant_site.page("escalations/<uuid:escalation_id>/", permission=VIEW)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """The thread with its waiting messages, and forms to answer and to resolve."""
     row = get_object_or_404(Escalation, pk=escalation_id)
     return _render_page(request, row, AnswerForm(), ResolutionForm())
 
 
-@tenant_site.post_page("escalations/<uuid:escalation_id>/answer/", permission=ANSWER)
+@sites.tenant_site.post_page("escalations/<uuid:escalation_id>/answer/", permission=ANSWER)
 def answer_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
     row, form = get_object_or_404(Escalation, pk=escalation_id), AnswerForm(request.POST)
@@ -125,23 +123,23 @@ def answer_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
         escalations.answer_as_person(
             row.pk,
             content,
-            name=actor_of(request).name,
+            name=access.actor_of(request).name,
             idempotency_key=str(uuid5(form.cleaned_data["answer_id"] or uuid4(), content)),
-            on_change=lambda turn: log_row_access(
+            on_change=lambda turn: access.log_row_access(
                 request, Action.ANSWER, row, message=str(turn.pk)
             ),
         )
     return redirect("admin:escalation", row.pk)
 
 
-@tenant_site.post_page("escalations/<uuid:escalation_id>/resolve/", permission=ANSWER)
+@sites.tenant_site.post_page("escalations/<uuid:escalation_id>/resolve/", permission=ANSWER)
 def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Resolve an escalation: the agent answers in the thread again."""
     row, form = get_object_or_404(Escalation, pk=escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
         return _render_page(request, row, AnswerForm(), form)
     outcome = form.cleaned_data["outcome"]
-    logged = logged_change(request, row, Action.RESOLVE, outcome=outcome)
+    logged = access.logged_change(request, row, Action.RESOLVE, outcome=outcome)
     success = gettext("Resolved: the agent answers in this thread again.")
     with pages.show_outcome(request, success), logged:
         escalations.resolve(
@@ -153,24 +151,24 @@ def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpRespons
     return redirect("admin:escalation", row.pk)
 
 
-@tenant_site.post_page("escalations/<uuid:escalation_id>/assign/", permission=ANSWER)
+@sites.tenant_site.post_page("escalations/<uuid:escalation_id>/assign/", permission=ANSWER)
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and show it again."""
     row, to = get_object_or_404(Escalation, pk=escalation_id), request.POST.get("to", "")
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
-    with pages.show_outcome(request, success), logged_change(request, row):
+    with pages.show_outcome(request, success), access.logged_change(request, row):
         escalations.assign(row.pk, to=to)
     return redirect("admin:escalation", row.pk)
 
 
-@tenant_site.post_page("conversations/<uuid:message_id>/escalate/", permission=ESCALATE)
+@sites.tenant_site.post_page("conversations/<uuid:message_id>/escalate/", permission=ESCALATE)
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Open an escalation: a person answers in the thread of a message from now on."""
     reason = f"{request.user.get_username()} wants to answer."
     return _open_in_thread(request, message_id, partial(escalations.open_escalation, reason=reason))
 
 
-@tenant_site.post_page("conversations/<uuid:message_id>/hand-over/", permission=ESCALATE)
+@sites.tenant_site.post_page("conversations/<uuid:message_id>/hand-over/", permission=ESCALATE)
 def hand_over(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Transfer the thread of a message to another agent."""
     to_agent = pages.as_uuid(request.POST.get("agent"))
@@ -201,7 +199,7 @@ def _open_in_thread(
         )
         if is_new:
             after = row_state(opened)
-            log_row_access(request, Action.ESCALATE, opened, "conversation", after=after)
+            access.log_row_access(request, Action.ESCALATE, opened, "conversation", after=after)
         return redirect("admin:escalation", opened.pk)
     return redirect("admin:conversation", message_id)
 
@@ -219,7 +217,7 @@ def _render_page(
     request: HttpRequest, row: Escalation, answer_form: AnswerForm, resolution_form: ResolutionForm
 ) -> HttpResponseBase:
     # A form that comes back with its errors shows the thread, too.
-    log_row_access(request, Action.VIEW, row)
+    access.log_row_access(request, Action.VIEW, row)
     thread = escalations.Thread.of(row)
     waiting = {pending.pk for pending in escalations.held_replies(thread)}
     last = (
@@ -237,7 +235,7 @@ def _render_page(
     may_resolve = is_open and request.user.has_perm(ANSWER)
     colleagues = escalations.possible_assignees().values_list("username", flat=True)
     title = gettext("%(name)s answers") if is_open else gettext("%(name)s answered")
-    return tenant_site.render(
+    return sites.tenant_site.render(
         request,
         "konstruct/escalation.html",
         title=title % {"name": to_agent or gettext("A person")},

@@ -16,7 +16,6 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin import access, pages
-from konstruct.admin.pages import PageForm, as_user_id, as_uuid, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import admit_memories
@@ -49,7 +48,7 @@ def update_fact(request: HttpRequest, fact: MemoryEntry, **values: Any) -> Memor
         return LongTermMemory().update(fact.pk, required_tenant_id(), author=author, **values)
 
 
-class ReasonForm(PageForm):
+class ReasonForm(pages.PageForm):
     """The reason of a decision."""
 
     reason = forms.CharField(
@@ -101,17 +100,17 @@ class EditForm(ReasonForm):
 @tenant_site.page("facts/review/", permission=REVIEW, title=_("Facts to review"))
 def fact_review(request: HttpRequest) -> Content:
     """Show the oldest proposed fact, and take the decision about it."""
-    user_id = as_user_id(request.GET.get("user"))
+    user_id = pages.as_user_id(request.GET.get("user"))
     queue: Any = MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
     if user_id:
         queue = queue.filter(user_id=user_id)
     refused = None
     if request.method == "POST":
-        refused = _handle_decision(request, as_uuid(request.POST.get("fact")))
+        refused = _handle_decision(request, pages.as_uuid(request.POST.get("fact")))
         if refused is None:
             query = {"user": user_id} if user_id else None
             return redirect(reverse("admin:fact_review", query=query))
-    skipped = as_uuid(request.GET.get("after"))
+    skipped = pages.as_uuid(request.GET.get("after"))
     after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
     fact: Any = later.defer("embedding").first() if refused is None else refused.fact
@@ -172,7 +171,7 @@ def _handle_decision(request: HttpRequest, memory_id: UUID | None) -> EditForm |
         return _edit(request, fact)
     form = ReasonForm(request.POST)
     if form.is_valid():
-        with show_outcome(request), transaction.atomic():
+        with pages.show_outcome(request), transaction.atomic():
             decide(request, fact, decision, form.cleaned_data["reason"])
     else:
         messages.warning(request, gettext("This cannot be saved: check the reason."))
@@ -185,7 +184,7 @@ def _edit(request: HttpRequest, fact: MemoryEntry) -> EditForm | None:
     if form.is_valid():
         data = form.cleaned_data
         changes = {name: data[name] for name in ("content", "value") if name in form.changed_data}
-        with show_outcome(request, form=form), transaction.atomic():
+        with pages.show_outcome(request, form=form), transaction.atomic():
             if changes:
                 update_fact(request, fact, reason=data["reason"], **changes)
             decide(request, fact, "confirm", data["reason"])
@@ -361,7 +360,7 @@ def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> Content:
     """Undo a run, after a page that lists the facts that would change."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":
-        with show_outcome(request):
+        with pages.show_outcome(request):
             found = runs.preview_roll_back(run_id, author=access.author_of(request))
             access.log_row_access(request, Action.VIEW, run)
             return {
@@ -373,7 +372,7 @@ def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> Content:
                 ],
             }
         return redirect(RUN, run_id)
-    with show_outcome(request):
+    with pages.show_outcome(request):
         with access.logged_change(request, run, Action.DECIDE, decision="roll_back"):
             counts = runs.roll_back(run_id, author=access.author_of(request))
         text = gettext(

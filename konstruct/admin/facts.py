@@ -19,15 +19,11 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from konstruct.admin import fact_review, pages
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
 from konstruct.orchestrator.usage import admit_memories
-from memory.arguments import is_blank
+from memory import arguments, exceptions
 from memory.context.recall_traces import with_queries
-from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, recalls_with
-from memory.facts.rows import existing_entry
-from memory.models import FactEvent, FactState, MemoryEntry
-from memory.models.attributes import metadata_values
-from tenants.admin.recorded_admin import BADGES, ChoiceFilter
-from tenants.admin.sites import tenant_site
+from memory.facts import LongTermMemory, recalls_with, rows
+from memory.models import FactEvent, FactState, MemoryEntry, attributes
+from tenants.admin import recorded_admin, sites
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.error_texts import TranslatedModelForm
@@ -82,8 +78,8 @@ class FactForm(TranslatedModelForm):
         """Refuse metadata that searches cannot filter by."""
         metadata = self.cleaned_data["metadata"] or {}
         try:
-            metadata_values(metadata)
-        except InvalidArgument as error:
+            attributes.metadata_values(metadata)
+        except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
         return dict(metadata)
 
@@ -102,7 +98,7 @@ class FactForm(TranslatedModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         content = cleaned.get("content", "")
-        if content and is_blank(content):
+        if content and arguments.is_blank(content):
             self.add_error("content", gettext("The content is blank."))
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
@@ -118,7 +114,7 @@ class FactForm(TranslatedModelForm):
             user_id=cleaned.get("user_id", self.instance.user_id),
             external_id=self.instance.external_id,
         )
-        other = existing_entry(entry)
+        other = rows.existing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
             self.add_error(
                 "content", gettext("Another fact of the same agent and user has the same text.")
@@ -131,7 +127,7 @@ class FactForm(TranslatedModelForm):
         return {*excluded, "content_digest", "embedding"}
 
 
-class StateFilter(ChoiceFilter):
+class StateFilter(recorded_admin.ChoiceFilter):
     """Current facts, ended facts, or old versions. Old versions are shown only on request."""
 
     title = _("state")
@@ -165,7 +161,7 @@ class FactUserFilter(pages.UserFilter):
         return queryset.filter(user_id=user_id)
 
 
-@admin.register(MemoryEntry, site=tenant_site)
+@admin.register(MemoryEntry, site=sites.tenant_site)
 class MemoryEntryAdmin(AgentNameAdmin):
     """Facts. Every change keeps the state before as a version."""
 
@@ -237,7 +233,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         log_row_access(request, Action.VIEW, fact)
         identity = fact.version_of or fact.pk
         current = MemoryEntry.objects.entries().defer("embedding").filter(pk=identity).first()
-        return tenant_site.render(
+        return sites.tenant_site.render(
             request,
             "konstruct/fact_history.html",
             title=gettext("History of a fact"),
@@ -246,7 +242,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             versions=_versions(identity),
         )
 
-    @display(description=_("State"), label=BADGES)
+    @display(description=_("State"), label=recorded_admin.BADGES)
     def status(self, fact: MemoryEntry) -> str:
         """The word for the state of the fact."""
         if fact.version_of is not None:

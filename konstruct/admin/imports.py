@@ -21,17 +21,14 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin import pages
 from konstruct.admin.access import RowPageAdmin, actor_of, log_access, log_row_access
-from konstruct.orchestrator.history_import.chats import ORDERS
+from konstruct.orchestrator.history_import import chats, uploads
 from konstruct.orchestrator.history_import.importing import FORMATS, Options, pairs_of
-from konstruct.orchestrator.history_import.uploads import confirm, request_import
-from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.identities.person_export import PersonExport, exported_models
+from konstruct.orchestrator.identities import channel_identities, person_export
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.templatetags.texts import translated
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.exports import streamed
-from tenants.admin.sites import Content, tenant_site
+from tenants.admin import exports, sites
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -73,7 +70,7 @@ class ImportForm(pages.PageForm):
     )
     format = forms.ChoiceField(label=_("Format"), required=False, choices=_choices(FORMATS))
     date_order = forms.ChoiceField(
-        label=_("Order of dates"), required=False, choices=_choices(ORDERS)
+        label=_("Order of dates"), required=False, choices=_choices(chats.ORDERS)
     )
     thread_id = forms.CharField(
         label=_("Thread"),
@@ -85,8 +82,8 @@ class ImportForm(pages.PageForm):
     )
 
 
-@tenant_site.page("imports/", permission=IMPORT, title=_("Import history"))
-def import_history(request: HttpRequest) -> Content:
+@sites.tenant_site.page("imports/", permission=IMPORT, title=_("Import history"))
+def import_history(request: HttpRequest) -> sites.Content:
     """Take a file, and preview it."""
     form = ImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
@@ -100,7 +97,7 @@ def import_history(request: HttpRequest) -> Content:
                 "agent_names": list(map(str.strip, options["agent_names"].splitlines())),
                 "columns": pairs_of(options["columns"].splitlines()),
             }
-            upload = request_import(
+            upload = uploads.request_import(
                 file.read(), file.name, Options(**options), by=actor_of(request), is_dry_run=True
             )
             log_row_access(request, Action.CREATE, upload, after=row_state(upload))
@@ -108,17 +105,17 @@ def import_history(request: HttpRequest) -> Content:
     return {"form": form}
 
 
-@tenant_site.post_page("imports/<uuid:import_id>/confirm/", permission=IMPORT)
+@sites.tenant_site.post_page("imports/<uuid:import_id>/confirm/", permission=IMPORT)
 def confirm_import(request: HttpRequest, import_id: UUID) -> HttpResponseBase:
     """Import a file after its preview."""
     upload = get_object_or_404(HistoryImport.objects.defer("content"), pk=import_id)
     with pages.show_outcome(request), transaction.atomic():
-        confirm(import_id)
+        uploads.confirm(import_id)
         log_row_access(request, Action.IMPORT, upload)
     return redirect(IMPORT_PAGE, import_id)
 
 
-@admin.register(HistoryImport, site=tenant_site)
+@admin.register(HistoryImport, site=sites.tenant_site)
 class HistoryImportAdmin(RowPageAdmin):
     """Files with history that were sent in the last day."""
 
@@ -142,7 +139,7 @@ class HistoryImportAdmin(RowPageAdmin):
         return {"upload": row, "job": job, "threads": threads}
 
 
-@tenant_site.page("people/person/export/", permission="audit.export_person")
+@sites.tenant_site.page("people/person/export/", permission="audit.export_person")
 def export_person(request: HttpRequest) -> HttpResponseBase:
     """Send all data of a person, with all their ids: as JSON, or as a page to print."""
     user_id = pages.as_user_id(request.GET.get("user"))
@@ -159,7 +156,7 @@ def export_person(request: HttpRequest) -> HttpResponseBase:
             exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
         )
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
-    return streamed(
+    return exports.streamed(
         request,
         exported.as_json(),
         content_type="application/json",
@@ -183,7 +180,7 @@ _LABELS: Final = {"agent": _("agent"), "at": _("created at"), "unreadable": _("N
 TURN_LABELS: Final = {field.attname: field.verbose_name for field in Message._meta.fields} | _LABELS
 
 
-class PersonPage(PersonExport):
+class PersonPage(person_export.PersonExport):
     """All data of a person, as a page.
 
     Args:
@@ -202,7 +199,7 @@ class PersonPage(PersonExport):
             context: values of person_export.html.
         """
         sections: list[tuple[Any, list[Any]]] = []
-        for table, model in exported_models().items():
+        for table, model in person_export.exported_models().items():
             if table not in NOT_ON_PAGE:
                 labels = {field.attname: field.verbose_name for field in model._meta.fields}
                 texts = (self._as_text(model, row) for row in self.rows_of(model))

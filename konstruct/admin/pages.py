@@ -31,10 +31,8 @@ from konstruct.orchestrator.models import Agent
 from memory.arguments import id_argument, time_zones
 from memory.browse.lists import displayed_names
 from memory.exceptions import InvalidArgument
+from tenants import context, error_texts, exceptions
 from tenants.admin.recorded_admin import ChoiceFilter
-from tenants.context import statement_timeout
-from tenants.error_texts import TranslatedErrors, translate_error
-from tenants.exceptions import KonstructError
 
 
 def as_uuid(text: str | None) -> UUID | None:
@@ -63,7 +61,7 @@ def as_user_id(text: str | None) -> str:
 MAX_CHOICES: Final = 10
 
 
-class PageForm(TranslatedErrors, forms.Form):
+class PageForm(error_texts.TranslatedErrors, forms.Form):
     """A form with fields that look like those of the site."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -154,9 +152,9 @@ def show_outcome(
     """
     try:
         yield
-    except KonstructError as error:
+    except exceptions.KonstructError as error:
         if form is None:
-            messages.warning(request, translate_error(str(error)))
+            messages.warning(request, error_texts.translate_error(str(error)))
         else:
             form.add_error(field, str(error))
     else:
@@ -185,7 +183,7 @@ class AdminMiddleware:
         name = unquote(request.COOKIES.get(COOKIE, ""))
         zone = ZoneInfo(name) if name in time_zones() else None
         is_form = request.method == "POST"
-        limit = nullcontext() if is_form else statement_timeout(PAGE_STATEMENT_SECONDS)
+        limit = nullcontext() if is_form else context.statement_timeout(PAGE_STATEMENT_SECONDS)
         with timezone.override(zone), limit:
             return self.get_response(request)
 

@@ -21,8 +21,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin import pages
-from konstruct.admin.access import AuditedAdmin, PageList, actor_of, log_access
+from konstruct.admin import access, pages
 from konstruct.orchestrator.identities import channel_identities, timeline
 from konstruct.orchestrator.identities.timeline import EntryKind
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
@@ -61,11 +60,11 @@ def person(request: HttpRequest) -> Content:
         name = request.POST.get("zone", "")
         if name and name not in time_zones():
             raise BadRequest("unknown time zone")
-        log_access(request, Action.EDIT, "time zone", user_id=user_id, zone=name)
+        access.log_access(request, Action.EDIT, "time zone", user_id=user_id, zone=name)
         set_time_zone(user_ids, name)
         return redirect(reverse("admin:person", query={"user": user_id}))
     day, moment = _as_of(request, zone)
-    log_access(request, Action.VIEW, "person", user_id=user_id)
+    access.log_access(request, Action.VIEW, "person", user_id=user_id)
     names_by_id = pages.agent_names()
     rows = Message.objects.annotate(origin=channel_of_thread(), beginning=Left("content", 200))
     threads = last_of_threads(rows.defer("content"), agent_ids=names_by_id, user_ids=user_ids)
@@ -232,7 +231,7 @@ def _entry_url(entry: timeline.Entry) -> str:
             return reverse(f"admin:{_PAGES[entry.kind]}", args=[subject]) if subject else ""
 
 
-class PersonList(PageList):
+class PersonList(access.PageList):
     """Users in the order of their ids, found by names, ids and accounts."""
 
     list_name = "people"
@@ -302,7 +301,7 @@ class LinkForm(TranslatedModelForm):
 
 
 @admin.register(ChannelIdentity, site=tenant_site)
-class ChannelIdentityAdmin(AuditedAdmin):
+class ChannelIdentityAdmin(access.AuditedAdmin):
     """Ids of channels, with the user that each is linked to."""
 
     form = LinkForm
@@ -324,7 +323,7 @@ class ChannelIdentityAdmin(AuditedAdmin):
         """Link the identity, or unlink it."""
         user_id = form.cleaned_data["user_id"]
         if user_id:
-            channel_identities.link(obj, user_id, by=actor_of(request).name)
+            channel_identities.link(obj, user_id, by=access.actor_of(request).name)
         else:
             channel_identities.unlink(obj)
 

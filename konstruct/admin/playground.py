@@ -18,13 +18,11 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext, gettext_lazy as _
 
-from konstruct.admin import pages
-from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin import access, pages
 from konstruct.admin.agents import differences
 from konstruct.admin.sources import left_out_context, memory_context, sources_of, with_sources
-from konstruct.orchestrator import runner
+from konstruct.orchestrator import dry_runs, runner
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
-from konstruct.orchestrator.dry_runs import DryRun, dry_run, enqueue_questions, save_question
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from memory.context.manager import search_memory
 from memory.context.prompt import BELOW_MINIMUM
@@ -44,8 +42,8 @@ def ask_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Have a worker ask the questions again."""
     agent = get_object_or_404(Agent, pk=agent_id)
     with transaction.atomic():
-        enqueue_questions(agent.pk)
-        log_row_access(request, Action.TRY, agent, "saved questions")
+        dry_runs.enqueue_questions(agent.pk)
+        access.log_row_access(request, Action.TRY, agent, "saved questions")
     messages.success(
         request, gettext("The questions are asked now. Reload the page for the answers.")
     )
@@ -59,14 +57,14 @@ def delete_question(request: HttpRequest, agent_id: UUID, question_id: UUID) -> 
     """Delete a question with its answers."""
     question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
     with transaction.atomic():
-        log_row_access(request, Action.DELETE, question, before=row_state(question))
+        access.log_row_access(request, Action.DELETE, question, before=row_state(question))
         question.delete()
     return redirect("admin:try_agent", agent_id)
 
 
 MAX_MESSAGE_CHARACTERS: Final = 32_768
 
-Side = tuple[str, DryRun, dict[str, Any] | None]
+Side = tuple[str, dry_runs.DryRun, dict[str, Any] | None]
 """One of the answers side by side: its title, the answer, and its sources for why.html."""
 
 
@@ -93,9 +91,9 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     if request.POST.get("do") == "save":
         with pages.show_outcome(request, form=form), transaction.atomic():
             if form.is_valid():
-                question = save_question(agent, **form.cleaned_data)
-                enqueue_questions(agent.pk)
-                log_row_access(request, Action.CREATE, question, after=row_state(question))
+                question = dry_runs.save_question(agent, **form.cleaned_data)
+                dry_runs.enqueue_questions(agent.pk)
+                access.log_row_access(request, Action.CREATE, question, after=row_state(question))
         if form.is_valid():
             return redirect("admin:try_agent", agent.pk)
         return _render(request, agent, form, edited=edited)
@@ -108,10 +106,10 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     sides: list[Side] = []
     if form.is_valid() and (edited is None or edited.is_valid()):
         content, user_id = form.cleaned_data["content"], form.cleaned_data["user_id"]
-        log_row_access(request, Action.TRY, agent, user_id=user_id)
+        access.log_row_access(request, Action.TRY, agent, user_id=user_id)
         with pages.show_outcome(request, form=form):
             for title, asked in agents.items():
-                run = dry_run(asked, content, user_id=user_id)
+                run = dry_runs.dry_run(asked, content, user_id=user_id)
                 sides.append((title, run, _sources(run, user_id)))
     return _render(request, agent, form, sides, edited=edited, changes=changes)
 
@@ -127,12 +125,12 @@ def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
         messages.warning(request, gettext("This reply answers no message that can be asked again."))
         return redirect("admin:people")
     content, user_id = question.content, question.user_id
-    log_row_access(request, Action.TRY, agent, user_id=user_id)
-    before = DryRun(agent, reply.created_at, reply=reply.content)
+    access.log_row_access(request, Action.TRY, agent, user_id=user_id)
+    before = dry_runs.DryRun(agent, reply.created_at, reply=reply.content)
     sides: list[Side] = [(gettext("Before"), before, sources_of(reply))]
     with pages.show_outcome(request):
         without = (question.pk, reply.pk)
-        run = dry_run(agent, content, user_id=user_id, without=without)
+        run = dry_runs.dry_run(agent, content, user_id=user_id, without=without)
         sides.append((gettext("Now"), run, _sources(run, user_id, without)))
     form = MessageForm(initial={"content": content, "user_id": user_id})
     return _render(request, agent, form, sides, asked_reply=reply)
@@ -146,7 +144,7 @@ def _edited_form(request: HttpRequest, agent: Agent) -> Any:
     return form(request.POST, instance=copy(agent))
 
 
-def _sources(run: DryRun, user_id: str | None, without: tuple[UUID, ...] = ()) -> Any:
+def _sources(run: dry_runs.DryRun, user_id: str | None, without: tuple[UUID, ...] = ()) -> Any:
     """Return the sources of the answer for why.html; None if no language model was asked."""
     if run.prompt is None:
         return None
@@ -162,7 +160,7 @@ def _render(
     **context: Any,
 ) -> HttpResponseBase:
     """Return the page: the message, its answers, and the saved questions of the agent."""
-    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk)
+    access.log_access(request, Action.LIST, "saved questions", agent_id=agent.pk)
     newest_first = QuestionAnswer.objects.order_by("-version")
     questions = SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")
     questions = questions.prefetch_related(Prefetch("answers", newest_first))
@@ -201,7 +199,7 @@ def memories(request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {}
     if form.is_valid():
         agent, user_id, query = (form.cleaned_data[name] for name in ("agent", "user", "q"))
-        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
+        access.log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
         with_facts = request.user.has_perm("memory.view_memoryentry")
         context = _recall(agent, user_id, query, with_facts=with_facts)
     return {"form": form, **context}

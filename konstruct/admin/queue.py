@@ -15,41 +15,32 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin import access
-from konstruct.admin.pages import AgentFilter, UserFilter, column, link
+from konstruct.admin import access, pages
 from konstruct.api.health import readiness
-from konstruct.channels.delivery import DELIVERIES
-from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels import delivery, inbox
 from konstruct.channels.models import Arrival, Delivery
-from konstruct.orchestrator import models, usage
+from konstruct.orchestrator import models, replies, usage
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.pipeline.accept import retry_reply
-from konstruct.orchestrator.replies import CLOSED, REPLIES
-from tenants import transaction
-from tenants.admin.exports import export_response
-from tenants.admin.recorded_admin import BADGES, ChoiceFilter
-from tenants.admin.sites import ExtraContext, operator_site, tenant_site
+from tenants import context, exceptions, jobs, outages, transaction
+from tenants.admin import exports, recorded_admin, sites
 from tenants.audit.models import Action
 from tenants.audit.operator_log import record_person_action
-from tenants.context import required_tenant_id, tenant_scope
-from tenants.exceptions import KonstructError
-from tenants.jobs import JobKind
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of
 from tenants.models import Tenant, job_columns
-from tenants.outages import OUTAGES
 
 _CONDITIONS = {
     "queued": Q(due_at__isnull=False, failed_at__isnull=True, held_for=""),
     "held": Q(held_for__gt=""),
-    "failed": Q(failed_at__isnull=False) & ~Q(error_code=CLOSED),
-    "closed": Q(failed_at__isnull=False, error_code=CLOSED),
+    "failed": Q(failed_at__isnull=False) & ~Q(error_code=replies.CLOSED),
+    "closed": Q(failed_at__isnull=False, error_code=replies.CLOSED),
     "delivered": Q(due_at__isnull=True),
     "processed": Q(due_at__isnull=True),
 }
 
 
-class JobStateFilter(ChoiceFilter):
+class JobStateFilter(recorded_admin.ChoiceFilter):
     """Rows with a job in a state."""
 
     title = _("state")
@@ -65,7 +56,7 @@ class JobStateFilter(ChoiceFilter):
 class JobAdmin(access.AuditedReadOnlyAdmin):
     """Read-only rows about a message, with the state of their job. Failed ones can be retried."""
 
-    kind: ClassVar[JobKind]
+    kind: ClassVar[jobs.JobKind]
     job_key: ClassVar[Any] = OuterRef("message_id")
     """Expression of the key of a row's job; None where the rows are jobs."""
     states: ClassVar[tuple[str, ...]] = ("queued", "failed")
@@ -73,9 +64,9 @@ class JobAdmin(access.AuditedReadOnlyAdmin):
     list_filter: Any = (JobStateFilter,)
     list_select_related: Any = ("message",)
     actions: Any = ("retry",)
-    attempts = staticmethod(column("attempts", _("attempts"), ordering="attempts"))
-    last_error = staticmethod(column("last_error", _("last error"), empty_value=""))
-    due_at = staticmethod(column("due_at", _("due at"), ordering="due_at"))
+    attempts = staticmethod(pages.column("attempts", _("attempts"), ordering="attempts"))
+    last_error = staticmethod(pages.column("last_error", _("last error"), empty_value=""))
+    due_at = staticmethod(pages.column("due_at", _("due at"), ordering="due_at"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -83,13 +74,13 @@ class JobAdmin(access.AuditedReadOnlyAdmin):
             return rows
         return rows.annotate(**job_columns(self.kind.name, self.job_key))
 
-    @display(description=_("state"), label=BADGES)
+    @display(description=_("state"), label=recorded_admin.BADGES)
     def state(self, row: Any) -> str:
         """Return the state of the row's job."""
         if row.held_for:
             return gettext("held")
         if row.failed_at:
-            return gettext("closed") if row.error_code == CLOSED else gettext("failed")
+            return gettext("closed") if row.error_code == replies.CLOSED else gettext("failed")
         state = "queued" if row.due_at else self.states[-1]
         return gettext(state)
 
@@ -120,11 +111,11 @@ class JobAdmin(access.AuditedReadOnlyAdmin):
         return self.kind.retry(row.pk)
 
 
-@admin.register(models.PendingReply, site=tenant_site)
+@admin.register(models.PendingReply, site=sites.tenant_site)
 class PendingReplyAdmin(JobAdmin):
     """Messages without a reply, and why."""
 
-    kind = REPLIES
+    kind = replies.REPLIES
     job_key = None
     states = ("queued", "held", "failed", "closed")
     list_display = (
@@ -140,17 +131,17 @@ class PendingReplyAdmin(JobAdmin):
 
     def retry_job(self, row: Any) -> bool:
         try:
-            retry_reply(row.pk, tenant_id=required_tenant_id())
+            retry_reply(row.pk, tenant_id=context.required_tenant_id())
         except NothingToRetry:
             return False
         return True
 
 
-@admin.register(Arrival, site=tenant_site)
+@admin.register(Arrival, site=sites.tenant_site)
 class ArrivalAdmin(JobAdmin):
     """The inbox: empty but for moments, and for events that were given up."""
 
-    kind = ARRIVALS
+    kind = inbox.ARRIVALS
     job_key = OuterRef("id")
     list_display = ("key", "state", "attempts", "last_error", "due_at", "created_at")
     list_filter = (JobStateFilter, "channel")
@@ -159,11 +150,11 @@ class ArrivalAdmin(JobAdmin):
     ordering = ("-created_at", "-id")
 
 
-@admin.register(Delivery, site=tenant_site)
+@admin.register(Delivery, site=sites.tenant_site)
 class DeliveryAdmin(JobAdmin):
     """Where each reply is shown in its channel, or why it is not."""
 
-    kind = DELIVERIES
+    kind = delivery.DELIVERIES
     states = ("queued", "failed", "delivered")
     list_display = (
         "message", "state", "channel", "attempts", "last_error", "due_at", "delivered_at",
@@ -174,7 +165,7 @@ class DeliveryAdmin(JobAdmin):
     ordering = ("-created_at", "-message_id")
 
 
-@admin.register(models.ExtractionCursor, site=tenant_site)
+@admin.register(models.ExtractionCursor, site=sites.tenant_site)
 class ExtractionCursorAdmin(access.AgentNameAdmin, JobAdmin):
     """Conversations from which facts are extracted."""
 
@@ -185,7 +176,7 @@ class ExtractionCursorAdmin(access.AgentNameAdmin, JobAdmin):
         "user_id", "agent", "state", "last_number", "processed_at", "attempts", "last_error",
         "due_at",
     )  # fmt: skip
-    list_filter = (JobStateFilter, AgentFilter, UserFilter)
+    list_filter = (JobStateFilter, pages.AgentFilter, pages.UserFilter)
     list_select_related = ()
     search_fields = ("=user_id", "=thread_id")
     ordering = ("user_id", "agent_id", "thread_id")
@@ -197,7 +188,7 @@ logger = logging.getLogger(__name__)
 CSV_DAYS: Final = 366
 
 
-@admin.register(models.DailyUsage, site=tenant_site)
+@admin.register(models.DailyUsage, site=sites.tenant_site)
 class DailyUsageAdmin(access.AuditedReadOnlyAdmin):
     """Counts of days, below the quotas with their use."""
 
@@ -207,7 +198,7 @@ class DailyUsageAdmin(access.AuditedReadOnlyAdmin):
     ordering = ("-day",)
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: ExtraContext = None
+        self, request: HttpRequest, extra_context: sites.ExtraContext = None
     ) -> HttpResponse:
         """Show the quotas and the days."""
         tenant = usage.tenant_row()
@@ -216,12 +207,12 @@ class DailyUsageAdmin(access.AuditedReadOnlyAdmin):
         return super().changelist_view(request, {**(extra_context or {}), **quotas})
 
 
-@operator_site.page("usage/", name="usage", permission="tenants.view_tenant")
+@sites.operator_site.page("usage/", name="usage", permission="tenants.view_tenant")
 def usage_by_day(request: HttpRequest) -> HttpResponseBase:
     """Send the days of all tenants as CSV."""
     record_person_action(request, "export", "usage")
     columns = ["tenant", "day", *usage.COUNTS]
-    return export_response("usage", columns, _days(Tenant.objects.provisioned()))
+    return exports.export_response("usage", columns, _days(Tenant.objects.provisioned()))
 
 
 def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:
@@ -230,10 +221,10 @@ def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:
     for tenant in tenants:
         rows: list[tuple[Any, ...]]
         try:
-            with tenant_scope(tenant.pk):
+            with context.tenant_scope(tenant.pk):
                 days = models.DailyUsage.objects.filter(day__gte=since).order_by("day")
                 rows = list(days.values_list("day", *usage.COUNTS))
-        except (*OUTAGES, DatabaseError, KonstructError) as error:
+        except (*outages.OUTAGES, DatabaseError, exceptions.KonstructError) as error:
             logger.warning("The usage of tenant %s cannot be read: %s", tenant.slug, error)
             rows = [("unknown",)]
         yield from ((tenant.slug, *row) for row in rows)
@@ -258,25 +249,25 @@ def _quotas(tenant: Tenant) -> list[dict[str, Any]]:
     return rows
 
 
-@operator_site.page("processes/", permission="tenants.view_tenant", title=_("Processes"))
+@sites.operator_site.page("processes/", permission="tenants.view_tenant", title=_("Processes"))
 def processes(request: HttpRequest) -> dict[str, Any]:
     """List the services and worker processes with their states, as `/health/ready` does."""
     record_person_action(request, "list", "processes")
     return {"checks": readiness().items()}
 
 
-@admin.register(models.ToolCall, site=tenant_site)
+@admin.register(models.ToolCall, site=sites.tenant_site)
 class ToolCallAdmin(access.AgentRowsAdmin):
     """Tool calls of agents. Only the user approves or denies them."""
 
     list_display = (
         "created_at", "state", "name", "agent", "user_id", "question", "decided_by", "result",
     )  # fmt: skip
-    list_filter = ("state", AgentFilter, UserFilter, "name")
+    list_filter = ("state", pages.AgentFilter, pages.UserFilter, "name")
     search_fields = ("=user_id", "question", "decided_by")
 
 
-@admin.register(models.ModelCall, site=tenant_site)
+@admin.register(models.ModelCall, site=sites.tenant_site)
 class ModelCallAdmin(access.AgentRowsAdmin):
     """Requests to language models, with their tokens and their cost."""
 
@@ -285,7 +276,7 @@ class ModelCallAdmin(access.AgentRowsAdmin):
         "language_model", "model", "prompt_tokens", "prompt_price", "completion_tokens",
         "completion_price", "cost", "reply",
     )  # fmt: skip
-    list_filter = ("outcome", AgentFilter, "created_at")
+    list_filter = ("outcome", pages.AgentFilter, "created_at")
 
     @display(description=_("purpose"), ordering="purpose")
     def purpose_label(self, call: models.ModelCall) -> str:
@@ -300,7 +291,7 @@ class ModelCallAdmin(access.AgentRowsAdmin):
         reply_id = call.reply_id  # type: ignore[attr-defined]  # an annotation
         text = gettext("Open reply") if reply_id else gettext("Open message")
         shown = reply_id or call.message_id
-        return link(text, "conversation", shown, fragment=f"m{shown}")
+        return pages.link(text, "conversation", shown, fragment=f"m{shown}")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the calls with the ids of their replies."""

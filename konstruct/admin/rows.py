@@ -13,19 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin import pages
-from konstruct.admin.access import AgentRowsAdmin, log_access
-from konstruct.admin.queue import JobAdmin
+from konstruct.admin import access, pages, queue
 from konstruct.orchestrator.models import Agent
-from memory import models
+from memory import context, exceptions, indexing, models
 from memory.browse.lists import displayed_names
-from memory.context import SessionStore
 from memory.context.session import Session
-from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.conversations.transcript import EMBEDDINGS
-from memory.conversations.window_store import list_windows
-from memory.exceptions import CheckpointRefused, InvalidArgument, UnreadableSession
-from memory.indexing import retry_now
+from memory.conversations import short_term, transcript, window_store
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
@@ -34,7 +27,7 @@ from tenants.context import required_tenant_id
 MAX_QUERY_CHARACTERS: Final = 200
 
 
-class MemoryAdmin(AgentRowsAdmin):
+class MemoryAdmin(access.AgentRowsAdmin):
     """Rows of an agent and a user, in an order that has an index: other orders are too slow."""
 
     sortable_by: tuple[str, ...] = ()
@@ -72,10 +65,10 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
 
 
 @admin.register(models.PendingEmbedding, site=tenant_site)
-class PendingEmbeddingAdmin(JobAdmin):
+class PendingEmbeddingAdmin(queue.JobAdmin):
     """Messages that are not embedded yet, with the reason. Failed ones can be retried."""
 
-    kind = EMBEDDINGS
+    kind = transcript.EMBEDDINGS
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
     ordering = ("created_at", "message_id")
 
@@ -85,7 +78,7 @@ class PendingEmbeddingAdmin(JobAdmin):
         return super().get_queryset(request).annotate(failed_at=failed_at)
 
     def retry_job(self, row: models.PendingEmbedding) -> bool:
-        return retry_now(row.pk)
+        return indexing.retry_now(row.pk)
 
 
 @admin.register(models.RecallEvent, site=tenant_site)
@@ -183,7 +176,7 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
     page = (
         find_sessions(thread_id) if thread_id else _store().list_sessions(PER_PAGE + 1, before=last)
     )
-    log_access(request, Action.LIST, "sessions")
+    access.log_access(request, Action.LIST, "sessions")
     return {
         "sessions": page[:PER_PAGE],
         "asked": thread_id,
@@ -196,12 +189,12 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
 def session(request: HttpRequest) -> dict[str, Any]:
     """One session with its newest messages, as far as they can be read without its graph."""
     found = _get_session(request)
-    log_access(request, Action.VIEW, "session")
+    access.log_access(request, Action.VIEW, "session")
     turns: list[dict[str, Any]] = []
     problem = ""
     try:
         turns = _store().get_session_messages(found.thread_id, MAX_MESSAGES, max_bytes=MAX_BYTES)
-    except (UnreadableSession, CheckpointRefused) as error:
+    except (exceptions.UnreadableSession, exceptions.CheckpointRefused) as error:
         problem = gettext("The messages cannot be shown: %(error)s.") % {"error": error}
     return {
         "session": found,
@@ -215,21 +208,21 @@ def clear_session(request: HttpRequest) -> HttpResponseBase:
     """Delete the whole history of a session and log it."""
     found = _get_session(request)
     # First, because LangGraph's connection has its own transaction.
-    log_access(request, Action.CLEAR, "session")
+    access.log_access(request, Action.CLEAR, "session")
     _store().clear_session(found.thread_id)
     messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
     return redirect("admin:sessions")
 
 
-def _store() -> SessionStore:
-    return SessionStore(required_tenant_id())
+def _store() -> context.SessionStore:
+    return context.SessionStore(required_tenant_id())
 
 
 def find_sessions(thread_id: str) -> list[Session]:
     """Return the session of a thread, if there is one."""
     try:
         found = _store().get_session(thread_id)
-    except InvalidArgument:
+    except exceptions.InvalidArgument:
         return []
     return [found] if found else []
 
@@ -243,8 +236,8 @@ def _get_session(request: HttpRequest) -> Session:
 @tenant_site.page("windows/", permission=VIEW_WINDOWS, title=_("Recent turns"))
 def windows(request: HttpRequest) -> dict[str, Any]:
     """List the windows in the cache, also those without a message in the transcript."""
-    found, cursor = list_windows(pages.as_number(request.GET.get("cursor")) or 0)
-    log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
+    found, cursor = window_store.list_windows(pages.as_number(request.GET.get("cursor")) or 0)
+    access.log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
     people = displayed_names(row.user_id for row in found)
     agents = {str(pk): name for pk, name in pages.agent_names().items()}
     return {
@@ -257,7 +250,7 @@ def windows(request: HttpRequest) -> dict[str, Any]:
 def window(request: HttpRequest) -> dict[str, Any]:
     """Show one window."""
     agent, user_id = _agent_and_user(request)
-    log_access(request, Action.VIEW, "window", agent_id=agent.pk, user_id=user_id)
+    access.log_access(request, Action.VIEW, "window", agent_id=agent.pk, user_id=user_id)
     speakers = {
         "user_id": user_id,
         "person_name": displayed_names([user_id]).get(user_id, ""),
@@ -268,7 +261,7 @@ def window(request: HttpRequest) -> dict[str, Any]:
         "user_id": user_id,
         "turns": [
             {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
-            for turn in get_recent_messages(required_tenant_id(), agent.pk, user_id)
+            for turn in short_term.get_recent_messages(required_tenant_id(), agent.pk, user_id)
         ],
     }
 
@@ -278,8 +271,8 @@ def clear_recent_turns(request: HttpRequest) -> HttpResponseBase:
     """Clear a window and log it."""
     agent, user_id = _agent_and_user(request)
     with transaction.atomic():
-        log_access(request, Action.CLEAR, "window", agent_id=agent.pk, user_id=user_id)
-        clear_window(required_tenant_id(), agent.pk, user_id)
+        access.log_access(request, Action.CLEAR, "window", agent_id=agent.pk, user_id=user_id)
+        short_term.clear_window(required_tenant_id(), agent.pk, user_id)
     messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
     return redirect(reverse("admin:window", query={"agent": agent.pk, "user": user_id}))
 

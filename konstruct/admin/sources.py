@@ -15,9 +15,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 
-from konstruct.admin.access import author_of, log_row_access
+from konstruct.admin import access, pages
 from konstruct.admin.fact_review import WHOLE_MESSAGE, ReasonForm
-from konstruct.admin.pages import as_number, as_uuid, show_outcome
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.conf import ERASED_PART, UNANSWERED_CHANNELS
 from memory.context.recall_traces import traces
@@ -125,8 +124,8 @@ def with_sources(
     ]
     given_facts = [fact for fact in facts if not fact.get("reason")]
     facts_left_out = [fact for fact in facts if fact.get("reason")]
-    recalled = {as_uuid(hit["message_id"]) for hit in hits}
-    quoted = {as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
+    recalled = {pages.as_uuid(hit["message_id"]) for hit in hits}
+    quoted = {pages.as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
     changes = _Changes({*recalled, *quoted, *source_ids}, given_facts, replied_at)
     for memory in (*hits, *cut):
         memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
@@ -224,7 +223,7 @@ class _Changes:
             pk: exclusion_label(is_whole=start is None)
             for pk, start in by_start.values_list("message_id", "start")
         }
-        fact_ids = [pk for fact in facts if (pk := as_uuid(fact.get("memory_id")))]
+        fact_ids = [pk for fact in facts if (pk := pages.as_uuid(fact.get("memory_id")))]
         self.facts = {
             fact.pk: fact
             for fact in MemoryEntry.objects.entries().filter(pk__in=fact_ids).defer("embedding")
@@ -232,7 +231,7 @@ class _Changes:
 
     def message_changes(self, message_id: Any) -> dict[str, Any]:
         """Return the context of a source that is a message."""
-        pk = as_uuid(str(message_id or ""))
+        pk = pages.as_uuid(str(message_id or ""))
         message = self.messages.get(pk) if pk else None
         changes = [self.excluded[pk]] if pk in self.excluded else []
         if pk and message is None and self.since is not None:
@@ -245,7 +244,7 @@ class _Changes:
 
     def fact_changes(self, fact: Mapping[str, Any]) -> list[str]:
         """Return the changes of a fact since it was given."""
-        pk = as_uuid(fact.get("memory_id"))
+        pk = pages.as_uuid(fact.get("memory_id"))
         fact_now = self.facts.get(pk) if pk else None
         if fact_now is None:
             return [gettext("deleted or erased since")]
@@ -316,19 +315,19 @@ def exclude_message(request: HttpRequest, message_id: UUID) -> Content:
     if request.method == "POST" and form.is_valid():
         start, _, end = form.cleaned_data["words"].partition("-")
         success = gettext("Excluded. Recall leaves it out from now on.")
-        with show_outcome(request, success, form=form, field="words"):
+        with pages.show_outcome(request, success, form=form, field="words"):
             exclude_from_recall(
                 message,
-                author=author_of(request),
-                start=as_number(start),
-                end=as_number(end),
+                author=access.author_of(request),
+                start=pages.as_number(start),
+                end=pages.as_number(end),
                 reason=form.cleaned_data["reason"],
             )
-        if form.is_valid() and (fact_id := as_uuid(request.POST.get("fact"))):
+        if form.is_valid() and (fact_id := pages.as_uuid(request.POST.get("fact"))):
             return redirect("admin:memory_memoryentry_change", fact_id)
         if form.is_valid():
             return redirect("admin:exclude_message", message_id)
-    log_row_access(request, Action.VIEW, message)
+    access.log_row_access(request, Action.VIEW, message)
     return {
         "message": message,
         "form": form,
@@ -351,7 +350,7 @@ def exclude_message(request: HttpRequest, message_id: UUID) -> Content:
 def include_message(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpResponseBase:
     """Remove an exclusion."""
     message = get_object_or_404(Message, pk=message_id)
-    if include_again(message, author=author_of(request), exclusion_id=exclusion_id):
+    if include_again(message, author=access.author_of(request), exclusion_id=exclusion_id):
         messages.success(request, gettext("Included again: recall can find it."))
     else:
         messages.warning(request, gettext("This exclusion was removed before."))

@@ -13,9 +13,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin import access
-from konstruct.admin.pages import AgentFilter, PageForm, UserFilter, show_outcome, user
-from konstruct.admin.queue import JobAdmin, JobStateFilter
+from konstruct.admin import access, pages, queue
 from konstruct.apps import translated_choices
 from konstruct.channels import webhooks
 from konstruct.channels.models import SlackInstallation, SlackMember
@@ -24,12 +22,10 @@ from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import require_fewer
 from konstruct.outgoing import AddressRefused
+from tenants import context, error_texts, exceptions
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
-from tenants.error_texts import TranslatedModelForm
-from tenants.exceptions import KonstructError
 from tenants.outbox.models import (
     NOTIFICATIONS,
     EventDelivery,
@@ -46,7 +42,7 @@ def workspace_choices() -> list[tuple[str, str]]:
     return [("", "-"), *((row.workspace, f"{row.name} ({row.workspace})") for row in rows)]
 
 
-class SubscriptionForm(TranslatedModelForm):
+class SubscriptionForm(error_texts.TranslatedModelForm):
     """A destination and its events. Fields of another destination are not kept."""
 
     workspace = forms.ChoiceField(
@@ -169,7 +165,7 @@ class SubscriptionAdmin(access.AuditedAdmin):
         for row in queryset[: self.list_per_page]:
             try:
                 send_test(row)
-            except KonstructError as error:
+            except exceptions.KonstructError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
             access.log_row_access(request, Action.SEND, row)
@@ -202,24 +198,24 @@ class OutboxEventAdmin(access.AgentRowsAdmin, access.AuditedReadOnlyAdmin):
     """Events of the last 30 days, as programs read and receive them."""
 
     list_display = ("created_at", "type", "agent", "user_id", "thread_id", "subject_id")
-    list_filter = ("type", AgentFilter, UserFilter)
+    list_filter = ("type", pages.AgentFilter, pages.UserFilter)
     search_fields = ("=user_id", "=thread_id")
     ordering = ("-created_at", "id")
 
 
 @admin.register(EventDelivery, site=tenant_site)
-class EventDeliveryAdmin(JobAdmin):
+class EventDeliveryAdmin(queue.JobAdmin):
     """Events that are, or were, sent to programs and people."""
 
     kind = NOTIFICATIONS
     job_key = OuterRef("pk")
     states = ("queued", "failed", "delivered")
-    user_id = staticmethod(user)
+    user_id = staticmethod(pages.user)
     list_display = (
         "created_at", "event", "subscription", "user_id", "state", "status", "attempts",
         "last_error", "due_at", "delivered_at",
     )  # fmt: skip
-    list_filter = (JobStateFilter, "subscription__target", "event__type")
+    list_filter = (queue.JobStateFilter, "subscription__target", "event__type")
     list_select_related = ("subscription", "event")
     search_fields = ("=event__user_id", "subscription__url")
     ordering = ("-created_at", "id")
@@ -315,7 +311,7 @@ class SlackInstallationAdmin(access.AuditedReadOnlyAdmin):
             )
 
 
-class ConnectForm(PageForm):
+class ConnectForm(pages.PageForm):
     """The agent that answers in the workspace."""
 
     agent = forms.ModelChoiceField(
@@ -330,8 +326,8 @@ def slack_connect(request: HttpRequest) -> dict[str, Any]:
     """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
     form, address = ConnectForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
-        agent_id, tenant_id = form.cleaned_data["agent"].pk, required_tenant_id()
-        with show_outcome(request, form=form):
+        agent_id, tenant_id = form.cleaned_data["agent"].pk, context.required_tenant_id()
+        with pages.show_outcome(request, form=form):
             address = installations.begin(request, tenant_id=tenant_id, agent_id=agent_id)
     return {"form": form, "address": address, "is_configured": installations.is_configured()}
 
@@ -339,9 +335,9 @@ def slack_connect(request: HttpRequest) -> dict[str, Any]:
 @tenant_site.page("slack/finish/", permission=CONNECT)
 def slack_finish(request: HttpRequest) -> HttpResponseBase:
     """Connect the workspace that Slack sends us back from."""
-    with show_outcome(request):
+    with pages.show_outcome(request):
         installation = installations.finish(
-            request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
+            request, tenant_id=context.required_tenant_id(), on_change=partial(_log_change, request)
         )
         text = gettext("%(installation)s is connected. Invite the bot to a channel there.")
         messages.success(request, text % {"installation": installation})

@@ -25,21 +25,19 @@ from konstruct.admin.access import AuditedAdmin, log_row_access, logged_change
 from konstruct.admin.pages import PageForm, link, show_outcome
 from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey
-from tenants.admin.recorded_admin import BADGES, RecordedPeopleAdmin
-from tenants.admin.sites import Content, password_link, tenant_site
+from tenants import context, error_texts
+from tenants.admin import recorded_admin, sites
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
 from tenants.audit.tombstones import MEMBER, enqueue_tombstones
-from tenants.context import required_tenant_id
-from tenants.error_texts import TranslatedModelForm
 
 SUPERUSER = "superuser"
 OWN_ROLE = "a role of your own, see Roles"
 CHANGE = "auth.change_user"
 
 
-class PersonForm(TranslatedModelForm):
+class PersonForm(error_texts.TranslatedModelForm):
     """A person with one role."""
 
     role = forms.ChoiceField(label=_("Role"), widget=UnfoldAdminRadioSelectWidget)
@@ -98,8 +96,8 @@ def _grantable(granter: User) -> list[Group]:
     ]
 
 
-@admin.register(User, site=tenant_site)
-class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
+@admin.register(User, site=sites.tenant_site)
+class PersonAdmin(recorded_admin.RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
     """People of a tenant. They are deactivated and not deleted, because the log names them."""
 
     form = add_form = PersonForm
@@ -141,7 +139,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
             return gettext("superuser")
         return ", ".join(sorted(group.name for group in user.groups.all())) or gettext("none")
 
-    @display(description=_("State"), label=BADGES)
+    @display(description=_("State"), label=recorded_admin.BADGES)
     def state(self, user: User) -> str:
         """Whether a person can log in."""
         if not user.is_active:
@@ -196,13 +194,13 @@ def may_change(request: HttpRequest, user: User) -> bool:
     return not user.is_superuser and by.get_all_permissions() >= user.get_all_permissions()
 
 
-@tenant_site.page("team/<int:user_id>/invite/", permission=CHANGE, title=_("Invite a person"))
+@sites.tenant_site.page("team/<int:user_id>/invite/", permission=CHANGE, title=_("Invite a person"))
 def invite_person(request: HttpRequest, user_id: int) -> dict[str, Any]:
     """Show a link with which a person sets their password."""
     user = get_object_or_404(User, pk=user_id, is_active=True)
     if not may_change(request, user):
         raise PermissionDenied
-    link = password_link(request, user) if request.method == "POST" else ""
+    link = sites.password_link(request, user) if request.method == "POST" else ""
     if link:
         log_row_access(request, Action.EDIT, user, invited="link")
     else:
@@ -210,7 +208,7 @@ def invite_person(request: HttpRequest, user_id: int) -> dict[str, Any]:
     return {"person": user, "link": link}
 
 
-@admin.register(Group, site=tenant_site)
+@admin.register(Group, site=sites.tenant_site)
 class RoleAdmin(GroupAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
     """Roles: groups with their permissions."""
 
@@ -229,7 +227,7 @@ class RollForm(PageForm):
     )
 
 
-@admin.register(ApiKey, site=tenant_site)
+@admin.register(ApiKey, site=sites.tenant_site)
 class ApiKeyAdmin(AuditedAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
@@ -258,7 +256,7 @@ class ApiKeyAdmin(AuditedAdmin):
         keys: QuerySet[Any] = super().get_queryset(request)
         return keys.annotate(creator_name=Subquery(names))
 
-    @display(description=_("state"), label=BADGES)
+    @display(description=_("state"), label=recorded_admin.BADGES)
     def state(self, key: ApiKey) -> str:
         """Return the word for the row's state."""
         if key.revoked_at is not None:
@@ -285,7 +283,7 @@ class ApiKeyAdmin(AuditedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Create the key with the service that the command uses."""
         key, text = issue_key(
-            tenant_id=required_tenant_id(),
+            tenant_id=context.required_tenant_id(),
             name=obj.name,
             scopes=obj.scopes,
             agent_id=obj.agent_id,
@@ -312,13 +310,13 @@ class ApiKeyAdmin(AuditedAdmin):
         messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
 
 
-@tenant_site.page(
+@sites.tenant_site.page(
     "api-keys/<uuid:key_id>/roll/",
     name="roll_key",
     permission=CHANGE_KEY,
     title=_("Roll an API key"),
 )
-def roll(request: HttpRequest, key_id: UUID) -> Content:
+def roll(request: HttpRequest, key_id: UUID) -> sites.Content:
     """Ask how long the old key works yet, then make a new one and show it once."""
     if not request.user.has_perm(ADD_KEY):
         raise PermissionDenied
@@ -339,7 +337,7 @@ def _show(
     request: HttpRequest, key: ApiKey, text: KeyText, *, old: ApiKey | None = None
 ) -> HttpResponse:
     """Show the text of a key. No cookie keeps it, nor a cache: all pages of the site forbid it."""
-    return tenant_site.render(
+    return sites.tenant_site.render(
         request,
         "konstruct/new_key.html",
         title=gettext("Copy the key now"),

@@ -16,15 +16,12 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
-from konstruct.orchestrator import activity
-from konstruct.orchestrator.replies import CLOSED
+from konstruct.orchestrator import activity, replies
 from konstruct.templatetags.texts import language_names
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.exports import list_title, list_url
-from tenants.admin.lifecycle import attention_context
+from tenants.admin import exports, sites, tenants
 from tenants.admin.recorded_admin import format_number
-from tenants.admin.sites import Content, tenant_site
 from tenants.audit.models import Action
 from tenants.context import fetch_row, required_tenant_id
 
@@ -142,7 +139,7 @@ RECORDS: Final = (
 MAX_COUNT: Final = 99
 _FAILED: Final = (
     "tenants_job WHERE tenant_id = %(tenant)s AND failed_at IS NOT NULL"
-    f" AND error_code <> '{CLOSED}' AND kind ="
+    f" AND error_code <> '{replies.CLOSED}' AND kind ="
 )
 # The rows that wait for a person, and the filter of their list. Each has an index, or is a small
 # table.
@@ -168,12 +165,12 @@ WAITING: Final = {
 def permission_of(entry: str) -> str:
     """Return the permission for an entry of the menu: the model of a list, or a page."""
     app, _dot, model = entry.partition(".")
-    return f"{app}.view_{model}" if model else tenant_site.pages.get(entry, "")
+    return f"{app}.view_{model}" if model else sites.tenant_site.pages.get(entry, "")
 
 
 def title_of(entry: str) -> str:
     """Return the name of a list or of a page for people."""
-    return str(tenant_site.titles.get(entry) or list_title(entry))
+    return str(sites.tenant_site.titles.get(entry) or exports.list_title(entry))
 
 
 def waiting_counts(request: HttpRequest) -> dict[str, int]:
@@ -206,7 +203,7 @@ def badge(count: int) -> str:
 def waiting_lists(request: HttpRequest) -> list[tuple[Any, str, str]]:
     """Return what waits for a person: the title, the filtered list, and the number of rows."""
     return [
-        (title_of(entry), list_url(entry, **WAITING[entry][1]), badge(count))
+        (title_of(entry), exports.list_url(entry, **WAITING[entry][1]), badge(count))
         for entry, count in waiting_counts(request).items()
         if count
     ]
@@ -217,14 +214,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     is_tenant = getattr(request, "tenant", None) is not None
     counts = waiting_counts(request) if is_tenant else {}
     tables = ["records", *(target for _, entries in RECORDS for target in entries)]
-    is_in_records = is_tenant and request.path.startswith(tuple(map(list_url, tables)))
+    is_in_records = is_tenant and request.path.startswith(tuple(map(exports.list_url, tables)))
     groups: list[dict[str, Any]] = []
     for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
             {
                 "title": name,
                 "icon": icon,
-                "link": list_url(target),
+                "link": exports.list_url(target),
                 "badge": badge(counts.get(target, 0)) or None,
                 **({"active": is_in_records} if target == "records" else {}),
             }
@@ -244,7 +241,7 @@ def may_open(request: HttpRequest, target: str) -> bool:
     return not permission or request.user.has_perm(permission)
 
 
-@tenant_site.page("records/", permission="", title=_("Records"))
+@sites.tenant_site.page("records/", permission="", title=_("Records"))
 def records(request: HttpRequest) -> dict[str, Any]:
     """Show the tables of the tenant that the person may open, with the numbers that wait."""
     if not may_open(request, "records"):
@@ -254,7 +251,7 @@ def records(request: HttpRequest) -> dict[str, Any]:
         (
             group,
             [
-                (title_of(target), text, list_url(target), badge(counts.get(target, 0)))
+                (title_of(target), text, exports.list_url(target), badge(counts.get(target, 0)))
                 for target, text in entries.items()
                 if may_open(request, target)
             ],
@@ -373,8 +370,8 @@ def _format_number(value: float | int | None, unit: str) -> str:
     return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
 
 
-@tenant_site.page("activity/", name="activity", permission=READ, title=_("Activity by day"))
-def activity_by_day(request: HttpRequest) -> Content:
+@sites.tenant_site.page("activity/", name="activity", permission=READ, title=_("Activity by day"))
+def activity_by_day(request: HttpRequest) -> sites.Content:
     """Show the numbers of the charts as a table.
 
     A POST counts the days of the table again, such as after an import or an erasure.
@@ -409,7 +406,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         messages.
     """
     if getattr(request, "tenant", None) is None:
-        return {**context, "attention": attention_context(request)}
+        return {**context, "attention": tenants.attention_context(request)}
     log_access(request, Action.VIEW, "dashboard")
     counts = waiting_counts(request)
     today = {

@@ -23,16 +23,15 @@ from django.db.models.functions import Now
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator import messages, replies, tool_calls
 from memory.models import Message, Role
-from tenants import metrics, traces, transaction
+from tenants import exceptions, metrics, traces, transaction
 from tenants.context import required_tenant_id
-from tenants.exceptions import KonstructError
 from tenants.jobs import JobKind, Lease, Outcome
 from tenants.limits.rate_limit import Bucket, take_from
 
 # --- Channels -------------------------------------------------------------------------------------
 
 
-class ChannelError(KonstructError):
+class ChannelError(exceptions.KonstructError):
     """A call of a channel failed."""
 
 

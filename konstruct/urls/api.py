@@ -4,13 +4,12 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from konstruct.api.urls import DescriptionView
-from konstruct.channels.rest import coding_agents, events
-from konstruct.channels.rest.views import router
+from konstruct.channels.rest import coding_agents, events, views
 
 urlpatterns = [
     path("schema/", DescriptionView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
-    path("v1/", include(router.urls)),
+    path("v1/", include(views.router.urls)),
     path("v1/", include(coding_agents.urlpatterns)),
     path("v1/", include(events.urlpatterns)),
     path("v1/", include("konstruct.api.urls")),

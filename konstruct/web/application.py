@@ -19,18 +19,15 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponseBase
 from structlog.contextvars import clear_contextvars
 
-from konstruct import __version__
+from konstruct import __version__, heartbeats
 from konstruct.api import health
 from konstruct.api.http.problems import Problem, accepts_api_keys
 from konstruct.channels.slack.web_api import MAX_BODY_BYTES as MAX_SLACK_BODY_BYTES
-from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
 from konstruct.logs import fields
 from konstruct.web.callers import Caller, Request
 from konstruct.web.handler import Handler, refusal
 from memory.embedding.embedder import load_in_background
-from tenants import traces
-from tenants.metrics import counter, histogram
-from tenants.traces import PATH_IN_SCOPE, bind_ids_of_scope, log_ids
+from tenants import metrics, traces
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -66,14 +63,14 @@ INTERFACES: Final = {
     "mem0": "mem0",
     "v1": "openai",
 }
-REQUESTS: Final = counter(
+REQUESTS: Final = metrics.counter(
     "konstruct_requests_total",
     "Requests to the web, without health checks. 4xx includes 499: the client disconnected.",
     interface=set(INTERFACES.values()),
     method=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
     status=("1xx", "2xx", "3xx", "4xx", "5xx"),
 )
-REQUEST_SECONDS: Final = histogram(
+REQUEST_SECONDS: Final = metrics.histogram(
     "konstruct_request_seconds",
     "How long requests took, with the wait for a reply.",
     interface=set(INTERFACES.values()),
@@ -193,12 +190,12 @@ class Application:
             seconds = time.perf_counter() - started
             milliseconds = round(seconds * 1000, 1)
             interface = interface_of(scope["path"])
-            outage, path = scope.get("konstruct.outage", ""), scope.get(PATH_IN_SCOPE, "-")
+            outage, path = scope.get("konstruct.outage", ""), scope.get(traces.PATH_IN_SCOPE, "-")
             REQUESTS.of(interface=interface, method=method, status=f"{status // 100}xx").inc()
             REQUEST_SECONDS.of(interface=interface).observe(seconds)
-            bind_ids_of_scope(scope)
+            traces.bind_ids_of_scope(scope)
             traces.set_attributes(
-                tenant_id=log_ids().get("tenant_id"), interface=interface, status=status
+                tenant_id=traces.log_ids().get("tenant_id"), interface=interface, status=status
             )
             access_log.log(
                 logging.ERROR if outage else logging.INFO,
@@ -254,8 +251,8 @@ class Application:
 async def _write_heartbeats() -> None:
     # Ends: when the process stops. It pauses after each heartbeat.
     while True:
-        await asyncio.to_thread(write_heartbeat, WEB)
-        await asyncio.sleep(INTERVAL_SECONDS)
+        await asyncio.to_thread(heartbeats.write_heartbeat, heartbeats.WEB)
+        await asyncio.sleep(heartbeats.INTERVAL_SECONDS)
 
 
 def interface_of(path: str) -> str:

@@ -28,9 +28,7 @@ from konstruct.api.http.problems import Problem, accepts_api_keys, problem_respo
 from konstruct.orchestrator import replies
 from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
 from konstruct.web.replies import POLL_SECONDS, Replies
-from tenants import traces
-from tenants.context import tenant_scope
-from tenants.http import refuse
+from tenants import context, http, traces
 
 logger = logging.getLogger(__name__)
 
@@ -291,7 +289,7 @@ def refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
     if accepts_api_keys(request.path):
         response = problem_response(request, problem)
     else:
-        response = refuse(request, HTTPStatus(problem.status), problem.detail)
+        response = http.refuse(request, HTTPStatus(problem.status), problem.detail)
         for name, value in problem.headers.items():
             response.headers[name] = value
     response.headers["Content-Length"] = str(len(response.content))
@@ -307,7 +305,7 @@ def _complete(request: Request, response: HttpResponse, deferred: replies.Deferr
 
 
 def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
-    with tenant_scope(tenant_id):
+    with context.tenant_scope(tenant_id):
         return replies.settled_messages(list(message_ids))
 
 

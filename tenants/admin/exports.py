@@ -38,12 +38,10 @@ from django.utils.http import content_disposition_header
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants import jobs, transaction
+from tenants import context, exceptions, jobs, transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.access_log import MAX_PEOPLE
 from tenants.audit.models import EXPORTS, ListExport, ListExportPart, ListExportQuerySet
-from tenants.context import asynchronous, required_tenant_id, tenant_scope
-from tenants.exceptions import KonstructError, detail_of, reason_of
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
@@ -63,15 +61,15 @@ _SKIPPED_CATEGORIES: Final = ("C", "Z", "M")
 Rows = Iterable[tuple[Any, ...]]
 
 
-class ExportRefused(KonstructError):
+class ExportRefused(exceptions.KonstructError):
     """The member of the team may not export the list any more."""
 
 
-class ExportTooLong(KonstructError):
+class ExportTooLong(exceptions.KonstructError):
     """The list has more rows than an export can write."""
 
 
-class ExportRemoved(KonstructError):
+class ExportRemoved(exceptions.KonstructError):
     """The file was deleted during its download."""
 
 
@@ -156,11 +154,11 @@ def _record_failure(export_id: UUID, error: Exception) -> bool:
         return EXPORTS.record_failure(export_id, error)
     logger.log(
         logging.WARNING if is_final else logging.ERROR,
-        *("The export %s has failed: %s", export_id, detail_of(error)),
+        *("The export %s has failed: %s", export_id, exceptions.detail_of(error)),
         exc_info=not is_final,
     )
     ListExportPart.objects.filter(export_id=export_id).delete()
-    ListExport.objects.filter(pk=export_id).update(error=reason_of(error))
+    ListExport.objects.filter(pk=export_id).update(error=exceptions.reason_of(error))
     EXPORTS.postpone(export_id, KEPT)
     return True
 
@@ -221,7 +219,7 @@ def _request_of(export: ListExport) -> HttpRequest:
     request.path = request.path_info = list_url(export.list_name)
     request.resolver_match = resolve(request.path)
     request.GET = http.QueryDict(export.query)
-    request.tenant = Tenant.objects.get(pk=required_tenant_id())  # type: ignore[attr-defined]
+    request.tenant = Tenant.objects.get(pk=context.required_tenant_id())  # type: ignore[attr-defined]
     member = get_user_model()._default_manager.filter(pk=export.member_id, is_active=True).first()
     if member is None:
         raise ExportRefused(f"{export.member} is not in the team any more.")
@@ -309,7 +307,7 @@ def streamed(request: HttpRequest, pieces: Iterator[bytes], **options: Any) -> H
     """
     if not isinstance(request, ASGIRequest):
         return http.HttpResponse(pieces, **options)
-    content = _read_in_thread(required_tenant_id(), pieces)
+    content = _read_in_thread(context.required_tenant_id(), pieces)
     response = http.StreamingHttpResponse(content, **options)
     # Django's GZipMiddleware would compress each piece by itself, and some clients read the first.
     response.headers["Content-Encoding"] = "identity"
@@ -322,10 +320,10 @@ async def _read_in_thread(tenant_id: UUID, pieces: Iterator[bytes]) -> AsyncIter
         yield piece
 
 
-@asynchronous
+@context.asynchronous
 def _read(tenant_id: UUID, pieces: Iterator[bytes]) -> bytes | None:
     try:
-        with tenant_scope(tenant_id):
+        with context.tenant_scope(tenant_id):
             return next(pieces, None)
     finally:
         connections.close_all()  # of this thread, which is the response's

@@ -30,11 +30,10 @@ from pgvector.django import BitField, VectorField
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
-from tenants import transaction
+from tenants import error_texts, transaction
 from tenants.admin import exports, sites
 from tenants.audit.changes import NO_STATE, RowState, is_secret, row_state
 from tenants.context import execute
-from tenants.error_texts import TranslatedModelForm
 
 # Permissions that Django creates for each model.
 _OF_A_MODEL: Final = {
@@ -269,7 +268,7 @@ class RecordedAdmin(ModelAdmin):
     transaction, with the values before and after.
     """
 
-    form = TranslatedModelForm
+    form = error_texts.TranslatedModelForm
     refused: ClassVar[frozenset[str]] = frozenset()
     """Actions that are refused to every user: "add", "change", "delete"."""
     redirects_after_add = False

@@ -1,18 +1,22 @@
-"""Operators' admin of tenants with their usage and quotas, of domains, and of the operators."""
+"""Operators' admin of tenants (figures, quotas, deletion, invitation), domains, and operators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import Model, QuerySet
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -24,17 +28,161 @@ from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
-from tenants.admin import recorded_admin as base
-from tenants.admin.lifecycle import add_figures, admin_address, backlogs, try_change
-from tenants.admin.sites import operator_site
+from tenants import context, error_texts, exceptions, outages
+from tenants.admin import recorded_admin as base, sites
+from tenants.audit import operator_log
 from tenants.audit.changes import RowState
-from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
-from tenants.error_texts import TranslatedModelForm
 from tenants.limits import quotas
 from tenants.limits.quotas import Quota
 from tenants.models import Domain, OperatorEvent, Tenant
-from tenants.schemas import provisioning
-from tenants.schemas.migrating import is_fitting
+from tenants.schemas import migrating, provisioning
+from tenants.servers import servers
+
+# --- Figures, deletion and invitation ------------------------------------------------------------
+
+# No row of a tenant is read: jobs are counted by a function that names no job.
+_BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs()"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Jobs of a tenant: how many wait and have failed, and since when the oldest is due."""
+
+    waiting: int = 0
+    failed: int = 0
+    oldest: datetime | None = None
+
+
+def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[str]]:
+    """Return the jobs of all tenants that have some, with one query for each server.
+
+    Returns:
+        The jobs by tenant, and the servers that are down.
+    """
+    found: dict[UUID, Backlog] = {}
+    down = []
+    for server in set(of_servers) or servers():
+        try:
+            with context.server_scope(server):
+                found |= {
+                    tenant_id: Backlog(*rest) for tenant_id, *rest in context.fetch_all(_BACKLOGS)
+                }
+        except outages.ServerDown:
+            down.append(server)
+    return found, sorted(down)
+
+
+def add_figures(tenants: list[Any]) -> None:
+    """Set `backlog` and `is_down` (whether its server is down) of each tenant."""
+    waiting, down = backlogs({tenant.server for tenant in tenants}) if tenants else ({}, [])
+    for tenant in tenants:
+        tenant.backlog = waiting.get(tenant.pk, Backlog())
+        tenant.is_down = tenant.server in down
+
+
+def attention_context(request: HttpRequest) -> dict[str, Any]:
+    """Return the problems that tenants have, each with its list, for users who may see tenants."""
+    if not request.user.has_perm("tenants.view_tenant"):
+        return {}
+    tenants = Tenant.objects.all()
+    jobs, down = backlogs()
+    problems = (
+        (
+            _("To be migrated"),
+            tenants.provisioned().exclude(migrating.is_fitting()).count(),
+            "schema=behind",
+        ),
+        (
+            _("Could not be set up or migrated"),
+            tenants.exclude(provisioning_error="").count(),
+            "schema=failed",
+        ),
+        (_("Jobs that wait"), sum(of.waiting for of in jobs.values()), "jobs=waiting"),
+        (_("Jobs that were given up"), sum(of.failed for of in jobs.values()), "jobs=failed"),
+        (
+            _("At a limit of a quota"),
+            tenants.serving().with_reached_quotas().count(),
+            "quota=reached",
+        ),
+        (
+            _("To be deleted"),
+            tenants.filter(deletion_asked_at__isnull=False).count(),
+            "state__exact=suspended",
+        ),
+    )
+    states = tenants.aggregate(
+        all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
+    )
+    found = [problem for problem in problems if problem[1]]
+    return {"problems": found, "down": down, "tenants": states}
+
+
+CHANGE, DELETE = "tenants.change_tenant", "tenants.delete_tenant"
+
+
+@sites.operator_site.page(
+    "tenants/<uuid:tenant_id>/remove/", permission=DELETE, title=_("Delete the tenant")
+)
+def remove_tenant(request: HttpRequest, tenant_id: UUID) -> sites.Content:
+    """Ask for the tenant's name, then have it deleted after the grace period."""
+    tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
+    problem, days = "", provisioning.GRACE.days
+    if request.method == "POST":
+        if request.POST.get("typed") == tenant.slug:
+            service = provisioning.request_deletion
+            if try_change(request, tenant, service, action="request_deletion"):
+                done = gettext("%(slug)s is suspended, and is deleted after %(days)s days.")
+                messages.success(request, done % {"slug": tenant.slug, "days": days})
+            return redirect("admin:tenants_tenant_change", tenant.pk)
+        problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
+    else:
+        operator_log.record_person_action(request, "view", tenant)
+    return {"tenant": tenant, "days": days, "problem": problem}
+
+
+@sites.operator_site.page(
+    "tenants/<uuid:tenant_id>/invite/", permission=CHANGE, title=_("Invite the first admin")
+)
+def invite_admin(request: HttpRequest, tenant_id: UUID) -> dict[str, Any]:
+    """Show the link with which the first admin of a tenant chooses a name and a password."""
+    tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
+    if not request.user.has_perm("tenants.add_tenant"):
+        raise PermissionDenied
+    address, link = admin_address(request, tenant), ""
+    email = request.POST.get("email", request.GET.get("email", "")).strip()[:254]
+    if request.method == "POST" and address:
+        link = address + f"first-admin/{sites.first_admin_token(tenant, email)}/"
+        operator_log.record_person_action(request, "edit", tenant, invited="link")
+    else:
+        operator_log.record_person_action(request, "view", tenant)
+    return {"tenant": tenant, "email": email, "link": link}
+
+
+def admin_address(request: HttpRequest, tenant: Tenant) -> str:
+    """Return the address of a tenant's admin, with the scheme and port of the request."""
+    domains = sorted(tenant.domains.all(), key=lambda domain: not domain.is_primary)
+    if not domains:
+        return ""
+    port = request.get_port() if ":" in request.get_host() else ""
+    host = f"{domains[0].domain}:{port}" if port else domains[0].domain
+    return f"{request.scheme}://{host}/admin/"
+
+
+def try_change(
+    request: HttpRequest, tenant: Tenant, change: Callable[[Tenant], None], *, action: str
+) -> bool:
+    """Change a tenant and log it. On InvalidTenant, show the error and return False."""
+    try:
+        operator_log.change_tenant(
+            tenant, change, partial(operator_log.record_person_action, request, action)
+        )
+    except exceptions.InvalidTenant as error:
+        messages.error(request, error_texts.translate_error(str(error)))
+        return False
+    return True
+
+
+# --- Lists and forms ------------------------------------------------------------------------------
 
 
 class DomainInline(TabularInline):
@@ -61,7 +209,7 @@ class MigrationFilter(base.ChoiceFilter):
     def narrow(self, rows: Any, value: str) -> Any:
         if value == "failed":
             return rows.exclude(provisioning_error="")
-        return rows.exclude(is_fitting())
+        return rows.exclude(migrating.is_fitting())
 
 
 class JobsFilter(base.ChoiceFilter):
@@ -164,7 +312,7 @@ class ReachedFilter(base.ChoiceFilter):
         return rows.with_reached_quotas()
 
 
-class NewTenantForm(TranslatedModelForm):
+class NewTenantForm(error_texts.TranslatedModelForm):
     """A tenant in one form: the host name and the first admin are optional."""
 
     domain = forms.CharField(
@@ -208,7 +356,9 @@ class OperatorAdmin(base.RecordedAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
-        record_person_action(request, action, row or self.opts.verbose_name_raw, **detail)
+        operator_log.record_person_action(
+            request, action, row or self.opts.verbose_name_raw, **detail
+        )
 
 
 def measured(name: str, description: Any, as_text: Callable[[Any], str]) -> Any:
@@ -245,7 +395,7 @@ class TenantAdmin(OperatorAdmin):
     """Registers, suspends and resumes tenants. It cannot see their content.
 
     The web process cannot create a schema: `manage.py owner_worker`, which `manage.py serve` runs,
-    or `manage.py create_tenant` sets up a tenant that is added here. lifecycle.py deletes.
+    or `manage.py create_tenant` sets up a tenant that is added here.
     """
 
     list_display = (
@@ -272,11 +422,11 @@ class TenantAdmin(OperatorAdmin):
     show_full_result_count = False
 
     def state_of(self, row: Any) -> RowState:
-        return state_of_tenant(row)
+        return operator_log.state_of_tenant(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
-        return tenants.annotate(fits=is_fitting()).prefetch_related("domains")
+        return tenants.annotate(fits=migrating.is_fitting()).prefetch_related("domains")
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         """Add the figures."""
@@ -462,8 +612,8 @@ class OperatorEventAdmin(base.EventColumns, OperatorAdmin):
     show_full_result_count = False
 
 
-operator_site.recorder = record_site_action
-operator_site.register(Tenant, TenantAdmin)
-operator_site.register(OperatorEvent, OperatorEventAdmin)
-operator_site.register(User, PersonAdmin)
-operator_site.register(Group, TeamAdmin)
+sites.operator_site.recorder = operator_log.record_site_action
+sites.operator_site.register(Tenant, TenantAdmin)
+sites.operator_site.register(OperatorEvent, OperatorEventAdmin)
+sites.operator_site.register(User, PersonAdmin)
+sites.operator_site.register(Group, TeamAdmin)

@@ -35,10 +35,7 @@ from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
 from memory.arguments import is_unicode
 from memory.facts import Author
 from memory.models.facts import AuthorKind
-from tenants import context, exceptions, naming, servers, serving
-from tenants.context import current_tenant_id
-from tenants.exceptions import KonstructError
-from tenants.http import current_address
+from tenants import context, exceptions, http, naming, servers, serving
 from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import count_anonymous_request, take_from
 from tenants.models import Tenant
@@ -192,7 +189,7 @@ def _refusal(request: Request) -> APIException:
 
     Valid keys from the same address are not affected.
     """
-    limit, should_record = count_anonymous_request(current_address())
+    limit, should_record = count_anonymous_request(http.current_address())
     request._request.should_record = should_record  # type: ignore[attr-defined]
     if limit is not None and not limit.allowed:
         return Throttled(limit.retry_after)
@@ -248,7 +245,7 @@ class AdminSessionScheme(OpenApiAuthenticationExtension):
         }
 
 
-class OutsideOfKey(KonstructError):
+class OutsideOfKey(exceptions.KonstructError):
     """The request is outside of the binding of its key."""
 
 
@@ -465,7 +462,7 @@ class TenantThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: Any) -> bool:
         """Take a token, and store the bucket's answer for the response's headers."""
-        tenant_id = current_tenant_id()
+        tenant_id = context.current_tenant_id()
         if tenant_id is None:  # an unauthenticated request does nothing
             return True
         channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING

@@ -22,8 +22,7 @@ from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
 from konstruct.api.auth.authentication import Caller, caller_of
-from konstruct.api.http import bodies
-from konstruct.api.http.problems import InvalidCursor
+from konstruct.api.http import bodies, problems
 from memory.conversations.transcript import filter_by_metadata
 from tenants.context import current_tenant_id
 
@@ -226,14 +225,14 @@ class CursorPagination(pagination.CursorPagination):
             try:
                 order, direction, *position = self.signer.unsign_object(cursor)
             except (signing.BadSignature, ValueError) as error:
-                raise InvalidCursor from error
+                raise problems.InvalidCursor from error
             if order != self.ordering[0]:
-                raise InvalidCursor
+                raise problems.InvalidCursor
             backwards = direction == "previous"
         try:
             rows = self.rows_after(queryset, position, backwards=backwards)
         except (ValueError, FieldInvalid) as error:
-            raise InvalidCursor from error
+            raise problems.InvalidCursor from error
         has_more, rows = len(rows) > self.page_size, rows[: self.page_size]
         if backwards:
             rows.reverse()

@@ -20,18 +20,15 @@ from rest_framework.serializers import Serializer
 
 from konstruct.api.auth.authentication import Caller, caller_of
 from konstruct.api.auth.keys import Program
-from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
-from konstruct.api.http.problems import current_request_id
+from konstruct.api.http import bodies, problems
 from konstruct.api.models import IdempotencyRecord, KeyScope
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
-from tenants import transaction
+from tenants import http, outages, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState
 from tenants.audit.models import Action, ActorKind
 from tenants.context import current_tenant_id, fetch_value
-from tenants.http import current_address
 from tenants.limits.rate_limit import count_anonymous_request, is_first_refusal
-from tenants.outages import is_outage, outage_reason
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +68,7 @@ class Operation:
     _: KW_ONLY
     permission: str | tuple[str, ...] | None = None
     scope: KeyScope | tuple[KeyScope, ...] = ()
-    query: type[StrictSerializer] | None = NoParametersSerializer
+    query: type[bodies.StrictSerializer] | None = bodies.NoParametersSerializer
     body: type[Serializer] | None = None
     filters: Any = None
     own_transaction: bool = False
@@ -135,7 +132,7 @@ def record_request(
         values.action or operation.action,
         operation.subject,
         by=actor_of(request),
-        request_id=current_request_id(),
+        request_id=problems.current_request_id(),
         before=values.before,
         after=values.after,
         people={*_user_ids_in(shown), *values.people},
@@ -172,7 +169,7 @@ def record_refusal(
             Action.REFUSE,
             operation.subject if operation else route,
             by=actor_of(request),
-            request_id=current_request_id(),
+            request_id=problems.current_request_id(),
             attempted=str(operation.action if operation else request.method),
             status=status,
             **_subject_of(request, caller, None),
@@ -180,8 +177,8 @@ def record_refusal(
     except DatabaseError as error:
         logger.error(  # noqa: TRY400 (of an outage the reason is enough)
             "a refusal (%s) is not in the access log: %s",
-            *(status, outage_reason(error)),
-            exc_info=not is_outage(error),
+            *(status, outages.outage_reason(error)),
+            exc_info=not outages.is_outage(error),
         )
 
 
@@ -206,7 +203,7 @@ def _should_record(request: Request, status: int) -> bool:
             return False
         if hasattr(request._request, "should_record"):  # an invalid key, which was counted
             return bool(request._request.should_record)
-        return count_anonymous_request(current_address())[1]
+        return count_anonymous_request(http.current_address())[1]
     return status != 429 or is_first_refusal(f"{actor.kind}-{actor.id}", tenant=tenant_id)
 
 

@@ -22,8 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions as drf
 from structlog.contextvars import get_contextvars
 
-from konstruct.api.auth.authentication import OutsideOfKey
-from konstruct.api.auth.keys import KeyInvalid, KeyTooWide
+from konstruct.api.auth import authentication, keys
 from konstruct.llm.completions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
@@ -248,9 +247,9 @@ KONSTRUCT_ERRORS: dict[type[exceptions.KonstructError], tuple[int, str, str]] = 
     ReasonNamesPerson: (400, "invalid-fields", "reason"),
     memory.UnreadableSession: (422, "unreadable-session", "thread_id"),
     memory.CheckpointRefused: (422, "unreadable-session", "thread_id"),
-    OutsideOfKey: (403, "outside-of-key", "user_id"),
-    KeyTooWide: (403, "outside-of-key", ""),
-    KeyInvalid: (400, "invalid-fields", ""),
+    authentication.OutsideOfKey: (403, "outside-of-key", "user_id"),
+    keys.KeyTooWide: (403, "outside-of-key", ""),
+    keys.KeyInvalid: (400, "invalid-fields", ""),
     ChangedSince: (412, "changed-since", "If-Match"),
     orchestrator.AgentNameTaken: (409, "name-taken", "name"),
     orchestrator.AgentContradictory: (422, "contradictory-fields", ""),

@@ -1,8 +1,6 @@
 """Coding agents: Anthropic's memory tool, and the HTTP hooks of Claude Code."""
 
-from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Final
 
 from django.conf import settings
 from django.urls import path
@@ -19,7 +17,7 @@ from tenants import context, transaction
 from tenants.audit.models import Action
 
 # By hook: the field with the text to store, and the role of its message.
-TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+TEXTS = {
     "UserPromptSubmit": ("prompt", "user"),
     "Stop": ("last_assistant_message", "assistant"),
 }

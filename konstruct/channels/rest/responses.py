@@ -25,9 +25,8 @@ from konstruct.channels.rest import serializers
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.models import Escalation, ToolCall
 from memory.models import Message, PendingEmbedding
+from tenants import outages, serving
 from tenants.context import required_tenant_id, tenant_scope
-from tenants.outages import is_outage, outage_reason
-from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +166,8 @@ def stream_events(
             if problem.status >= 500:
                 logger.error(  # noqa: TRY400 (an outage is logged by its reason)
                     "A stream of %s could not be ended: %s",
-                    *(message_id, outage_reason(error)),
-                    exc_info=not is_outage(error),
+                    *(message_id, outages.outage_reason(error)),
+                    exc_info=not outages.is_outage(error),
                 )
             return fail(problem)
 
@@ -222,7 +221,7 @@ def repeat_events(view: ApiViewSet, read: Callable[[], bytes], seconds: float) -
 
     def read_in_tenant() -> bytes:
         with tenant_scope(tenant_id):
-            require_serving(tenant_id)
+            serving.require_serving(tenant_id)
             return read()
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

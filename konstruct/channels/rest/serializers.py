@@ -10,10 +10,11 @@ from rest_framework import serializers
 from konstruct.api.http import bodies
 from konstruct.api.http.views import UrlField
 from konstruct.llm.completions import make_storable_value
-from konstruct.orchestrator import replies, tool_calls
-from konstruct.orchestrator.exceptions import ProgramToolsInvalid
+from konstruct.orchestrator import exceptions, replies, tool_calls
+from konstruct.orchestrator.history_import.lines import REQUIRED, ImportStatus
+from memory.arguments import ROLES
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
-from memory.conversations.transcript import metadata_argument
+from memory.conversations.transcript import MAX_EXTERNAL_ID, metadata_argument
 
 MAX_WAIT_SECONDS = 60
 METADATA_HELP = (
@@ -166,7 +167,7 @@ class SendSerializer(bodies.StrictSerializer):
         """Check the tools, and add them to the options."""
         try:
             tools = tool_calls.checked_options(attrs)
-        except ProgramToolsInvalid as error:
+        except exceptions.ProgramToolsInvalid as error:
             path = error.parameter.replace("[", ".").replace("]", "")
             raise serializers.ValidationError({path: str(error)}) from error
         return {**attrs, "options": {**attrs.get("options", {}), **tools}}
@@ -347,3 +348,132 @@ class MessageSerializer(serializers.Serializer):
         help_text="The last error, while the reply is retried and when it has failed, or why the "
         "message was closed.",
     )
+
+
+# --- Import of history ----------------------------------------------------------------------------
+
+MAX_LINES = 1000
+MESSAGE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "title": "A message of a history",
+    "required": list(REQUIRED),
+    "additionalProperties": False,
+    "properties": {
+        "external_id": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_EXTERNAL_ID,
+            "description": "Its id in the source system; unique for one agent and user. A message "
+            "that was imported with this id before is not changed. Default: computed from the "
+            "message; see the operation.",
+        },
+        "agent": {
+            "type": "string",
+            "description": "Name or id of the agent. Default: the request's `agent`.",
+        },
+        "user_id": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The user of the conversation. Default: the request's `user_id`.",
+        },
+        "thread_id": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The conversation. Default: the request's `thread_id`, else one thread "
+            "per user, named as the user.",
+        },
+        "role": {"type": "string", "enum": list(ROLES)},
+        "content": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": settings.MAX_MESSAGE_CHARACTERS,
+            "description": "The text; not blank.",
+        },
+        "created_at": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Its time: ISO 8601 with a time zone. Default: now, in the "
+            "order of the request.",
+        },
+        "name": {"type": "string", "description": "The speaker's display name, if known."},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": True,
+            "description": METADATA_HELP,
+        },
+    },
+}
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": MESSAGE_SCHEMA,
+        "minItems": 1,
+        "maxItems": MAX_LINES,
+        "description": f"Each has {' and '.join(REQUIRED)}, and optional further fields. "
+        "Anything else is reported as invalid.",
+    }
+)
+class LinesField(bodies.BoundedListField):
+    """Messages that are not validated together: each has its own result."""
+
+    child = serializers.JSONField(allow_null=True)
+
+
+class ImportSerializer(bodies.StrictSerializer):
+    """A part of a history. Each message is validated separately: see `results`."""
+
+    agent = bodies.ChannelIdField(
+        required=False,
+        help_text="Name or id of the agent of messages that name none. Default: the one that the "
+        "key is bound to, or the only active one.",
+    )
+    user_id = bodies.ChannelIdField(
+        required=False,
+        help_text="The user of messages that name none. Default: the one that the key is bound to.",
+    )
+    thread_id = bodies.ChannelIdField(
+        required=False,
+        help_text="The conversation of messages that name none. Default: one thread per user, "
+        "named as the user.",
+    )
+    messages = LinesField(min_length=1, max_length=MAX_LINES)
+
+
+class LineErrorSerializer(serializers.Serializer):
+    """An error of one field of a message."""
+
+    field = serializers.CharField(help_text="Empty: the message as a whole.")
+    detail = serializers.CharField()
+
+
+class LineResultSerializer(serializers.Serializer):
+    """The result for one message. An invalid one has no ids and no time."""
+
+    index = serializers.IntegerField(help_text="Its index in the request, from 0.")
+    status = serializers.ChoiceField(
+        choices=[(outcome.value, outcome.value) for outcome in ImportStatus],
+        help_text="created; exists: a message with this external_id was imported before and is "
+        "unchanged; invalid: see error.",
+    )
+    external_id = serializers.CharField(allow_null=True, help_text="As it was sent, or computed.")
+    message_id = serializers.UUIDField(source="message.pk", allow_null=True)
+    agent_id = serializers.UUIDField(source="message.agent_id", allow_null=True)
+    user_id = serializers.CharField(source="message.user_id", allow_null=True)
+    thread_id = serializers.CharField(source="message.thread_id", allow_null=True)
+    created_at = serializers.DateTimeField(source="message.created_at", allow_null=True)
+    error = serializers.CharField(help_text="Why it is invalid; empty if it is valid.")
+    errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
+        many=True, help_text="The errors by field."
+    )
+
+
+class ImportResultSerializer(serializers.Serializer):
+    """The results for all messages, in the order of the request."""
+
+    created = serializers.IntegerField()
+    exists = serializers.IntegerField()
+    invalid = serializers.IntegerField()
+    indexed = serializers.BooleanField(help_text="Whether recall and search can find all of them.")
+    results = LineResultSerializer(many=True)

@@ -1,14 +1,15 @@
-"""The REST channel: programs send messages and read the replies."""
+"""The REST channel: programs send messages, read the replies, and import history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.decorators import action
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -18,20 +19,15 @@ from konstruct.api.auth.authentication import Caller
 from konstruct.api.http import lists, problems, schema, views
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.people import erasures
-from konstruct.channels.rest import history_import, responses
-from konstruct.channels.rest.serializers import (
-    MessageSerializer,
-    SendSerializer,
-    ToolResultsSerializer,
-    WaitForSerializer,
-    WaitSerializer,
-)
+from konstruct.channels.rest import responses, serializers
 from konstruct.orchestrator import builder, language_models, models, replies, tool_calls
 from konstruct.orchestrator.exceptions import MessageNotFound
+from konstruct.orchestrator.history_import import lines
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import tokens
+from memory.conversations.transcript import DerivedIds
 from memory.facts.rows import echoes_of_message
-from memory.models import Message
+from memory.models import Message, PendingEmbedding
 from memory.tasks import embed_and_store
 from tenants import context, transaction
 from tenants.audit.models import Action
@@ -41,6 +37,10 @@ CHANNEL = "rest"
 Document = Callable[[Message], dict[str, Any]]
 # A stream waits at most this long for a reply.
 STREAM_SECONDS = 180
+ANSWERS: Any = {
+    **dict.fromkeys((200, 202), serializers.MessageSerializer),
+    (200, responses.MEDIA_TYPE): str,
+}
 INTERRUPTED = problems.Problem(
     503,
     "reply-interrupted",
@@ -62,11 +62,12 @@ class MessageFilter(lists.ThreadFilter, lists.TimeRangeFilter, lists.MetadataFil
         return replies.with_status(rows, replies.Status(value))
 
 
-class MessageViewSet(history_import.ImportViewSet):
+class MessageViewSet(views.ApiViewSet):
     """Messages of end users to agents."""
 
     queryset = Message.objects.all()
-    serializer_class = MessageSerializer
+    serializer_class = serializers.MessageSerializer
+    subject = "message"
     filterset_class = MessageFilter
     ordering = ("-created_at", "-number")
     ordering_fields = ("created_at",)
@@ -76,11 +77,11 @@ class MessageViewSet(history_import.ImportViewSet):
     @views.operation(
         Action.SEND,
         permission="memory.add_message",
-        query=WaitForSerializer,
-        body=SendSerializer,
+        query=serializers.WaitForSerializer,
+        body=serializers.SendSerializer,
         own_transaction=True,
         id="send_message",
-        returns={200: MessageSerializer, 202: MessageSerializer, (200, responses.MEDIA_TYPE): str},
+        returns=ANSWERS,
         errors=(402, 404, 409),
         headers=[schema.IDEMPOTENCY_KEY, schema.LOCATION],
     )
@@ -153,10 +154,10 @@ class MessageViewSet(history_import.ImportViewSet):
     @views.operation(
         Action.EDIT,
         permission="memory.add_message",
-        query=WaitSerializer,
-        body=ToolResultsSerializer,
+        query=serializers.WaitSerializer,
+        body=serializers.ToolResultsSerializer,
         own_transaction=True,
-        returns={200: MessageSerializer, 202: MessageSerializer, (200, responses.MEDIA_TYPE): str},
+        returns=ANSWERS,
         errors=(409,),
         headers=[schema.LOCATION],
     )
@@ -246,7 +247,9 @@ class MessageViewSet(history_import.ImportViewSet):
         page = self.paginate_queryset(messages) or []
         return self.get_paginated_response(responses.message_documents(page, request))
 
-    @views.operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=WaitSerializer)
+    @views.operation(
+        Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=serializers.WaitSerializer
+    )
     def retrieve(self, request: Request, message_id: UUID) -> Response:
         """Get a message and its reply.
 
@@ -294,6 +297,91 @@ class MessageViewSet(history_import.ImportViewSet):
             reason=self.query.get("reason", ""),
         )
 
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="import",
+        content_negotiation_class=DefaultContentNegotiation,
+    )
+    @views.operation(
+        Action.IMPORT,
+        "messages",
+        permission="memory.add_message",
+        query=serializers.WaitSerializer,
+        body=serializers.ImportSerializer,
+        returns=serializers.ImportResultSerializer,
+        errors=(402, 409, 422),
+        headers=[schema.IDEMPOTENCY_KEY],
+    )
+    def import_messages(self, request: Request) -> Response:
+        """Import history.
+
+        Up to 1000 messages in one request. A message needs role and content; the response has the
+        id, thread and time of each. An invalid message does not prevent the import of the others.
+        Imported messages get no reply. They are embedded in the background, and `GET
+        /api/v1/usage/` returns the number of pending ones.
+
+        Messages are identified by their `external_id`, for each agent and user. A message without
+        one gets one, made of its time and text. If it has no time either, the id is made of its
+        text, of the texts before it in the request, and of the last message of the thread. So the
+        same request, sent again, stores nothing twice, nor does a request with more messages at its
+        end, if nothing else was sent in the thread meanwhile. An `Idempotency-Key` takes the place
+        of the thread: with a new key the same texts are new messages, with the same key they are
+        the same.
+        """
+        fields, caller, idempotency = self.fields, self.caller, self.idempotency
+        sent = [line for line in fields["messages"] if isinstance(line, Mapping)]
+        # Refuse the request if a message is of another user or agent than the key's.
+        if caller.user_id is not None:
+            for user_id in _texts(sent, "user_id"):
+                caller.user(user_id)
+        if caller.agent_id is not None:
+            for name in _texts(sent, "agent"):
+                caller.agent(name)
+        agent = None
+        if "agent" in fields:
+            agent = str(caller.agent(fields["agent"]).id)
+        elif not all("agent" in line for line in sent):
+            only = caller.only_agent()
+            agent = None if only is None else str(only.id)
+        defaults = {
+            "agent": agent,
+            "user_id": caller.user_id_in(fields),
+            "thread_id": fields.get("thread_id"),
+        }
+        results: list[lines.LineResult] = []
+
+        def write() -> UUID:
+            results[:] = lines.import_history(
+                fields["messages"],
+                tenant_id=context.required_tenant_id(),
+                defaults=defaults,
+                ids=DerivedIds(idempotency.key or ""),
+            )
+            return uuid4()
+
+        idempotency.once(write)
+        if not results:  # a repeated request: the external ids identify the messages
+            write()
+        message_ids = {result.message.pk for result in results if result.message}
+        pending = PendingEmbedding.objects.filter(pk__in=message_ids)
+        counts = {
+            outcome.value: sum(result.status is outcome for result in results)
+            for outcome in lines.ImportStatus
+        }
+        self.log(counts=counts)
+        document = serializers.ImportResultSerializer(
+            {**counts, "indexed": False, "results": results}
+        ).data
+
+        def respond() -> Response:
+            return Response({**document, "indexed": not pending.all().exists()})
+
+        wait = float(self.query.get("wait", 0))
+        if not (wait and message_ids):
+            return respond()
+        return responses.respond_when_indexed(self, message_ids, wait, respond)
+
 
 router = SimpleRouter(use_regex_path=False)
 router.register("messages", MessageViewSet, "message")
@@ -305,3 +393,7 @@ def _message(message_id: UUID, caller: Caller) -> Message:
         # After a wait too: it may have been erased.
         raise MessageNotFound(f"There is no message '{message_id}' that this caller may see.")
     return message
+
+
+def _texts(lines: Iterable[Mapping[str, Any]], name: str) -> set[str]:
+    return {line[name] for line in lines if isinstance(line.get(name), str)}

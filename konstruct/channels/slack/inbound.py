@@ -38,12 +38,9 @@ from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.arguments import time_zones
 from memory.models import Message
-from tenants import redis_keys, serving, transaction
-from tenants.audit.access_log import Actor, record_access
+from tenants import context, exceptions, redis_keys, serving, transaction
+from tenants.audit import access_log, people
 from tenants.audit.models import Action
-from tenants.audit.people import set_time_zone
-from tenants.context import tenant_scope
-from tenants.exceptions import KonstructError
 from tenants.jobs import enqueue_task
 from tenants.limits import quotas, rate_limit
 from tenants.models import Tenant
@@ -83,7 +80,7 @@ def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str) -> None
     identity.update(name=events.name_of(found.get("profile")), looked_up_at=Now())
     if found.get("tz") in time_zones():
         user_ids = list(identity.values_list("user_id", flat=True))
-        set_time_zone(user_ids, found["tz"], is_of_channel=True)
+        people.set_time_zone(user_ids, found["tz"], is_of_channel=True)
 
 
 @shared_task(base=serving.TenantTask)
@@ -135,7 +132,7 @@ def receive_event(envelope: events.Envelope) -> tuple[EventOutcome, float]:
     if tenant is None:
         return EventOutcome.IGNORED, 0.0
     seen_key = redis_keys.idempotency_key(tenant.id, envelope.event_id)
-    with tenant_scope(tenant.id):
+    with context.tenant_scope(tenant.id):
         # Saves a statement. The inbox and the transcript store a repeated message once anyway.
         if _is_cached(seen_key):
             return EventOutcome.SEEN, 0.0
@@ -209,7 +206,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
     tenant = serving_tenant(workspace) if pressed in (APPROVE, DENY) and user else None
     if tenant is None:
         return False
-    with tenant_scope(tenant.id):
+    with context.tenant_scope(tenant.id):
         try:
             tool_calls.decide(
                 tenant.id,
@@ -218,7 +215,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
                 by=f"{user} in Slack",
                 user_id=user_of(CHANNEL, home, user),
             )
-        except KonstructError as refusal:  # it is decided already, or another user's
+        except exceptions.KonstructError as refusal:  # it is decided already, or another user's
             logger.info("A button in Slack: %s", refusal)
             return False
     return True
@@ -376,7 +373,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
     tenant, trigger = serving_tenant(workspace), payload.get("trigger_id")
     if tenant is None or not user or not isinstance(trigger, str):
         return
-    with tenant_scope(tenant.id):
+    with context.tenant_scope(tenant.id):
         member, escalation = member_of(workspace, user), _escalation(value)
         if member is None:
             form = _view(_plain(UNKNOWN.format(user=user)))
@@ -402,7 +399,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
     tenant, view_id = serving_tenant(workspace), events.native_id(view, "id")
     if tenant is None or not user or not view_id:
         return _error(gettext("This workspace is not connected any more."))
-    with tenant_scope(tenant.id):
+    with context.tenant_scope(tenant.id):
         member, escalation = member_of(workspace, user), _escalation(view.get("private_metadata"))
         if member is None:
             return _error(UNKNOWN.format(user=user))
@@ -418,7 +415,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
                     Action.ANSWER, member, escalation, message=str(turn.pk)
                 ),
             )
-        except KonstructError as error:
+        except exceptions.KonstructError as error:
             return _error(str(error))
     return {"response_action": "update", "view": _view(_plain(str(SENT))).to_dict()}
 
@@ -453,10 +450,10 @@ def _escalation(value: object) -> Escalation | None:
 
 
 def _note(action: Action, member: Any, escalation: Escalation, **detail: Any) -> None:
-    record_access(
+    access_log.record_access(
         action,
         "escalation",
-        by=Actor.person(member),
+        by=access_log.Actor.person(member),
         subject_id=escalation.pk,
         agent_id=escalation.agent_id,
         user_id=escalation.user_id,

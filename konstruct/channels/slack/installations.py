@@ -17,9 +17,8 @@ from konstruct.channels.delivery import ChannelError
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.agents import find_agent
-from tenants import secret_keys, serving, transaction
+from tenants import context, secret_keys, serving, transaction
 from tenants.audit.changes import RowState, row_state
-from tenants.context import public_scope, required_tenant_id, tenant_scope
 from tenants.models import Domain
 
 logger = logging.getLogger(__name__)
@@ -69,7 +68,7 @@ def connect(
         )
     if not token.isascii() or not token.isprintable() or not token.strip():
         raise InstallationInvalid("The token is empty, or has characters that no token has.")
-    with tenant_scope(tenant_id), transaction.atomic():
+    with context.tenant_scope(tenant_id), transaction.atomic():
         serving.claim_workspace(CHANNEL, workspace)
         before = row_state(SlackInstallation.objects.filter(workspace=workspace).first())
         installation, _ = SlackInstallation.objects.update_or_create(
@@ -171,7 +170,7 @@ def token_of(installation: SlackInstallation) -> str:
     """Return the token of a connected workspace. Raises SecretUnreadable."""
     return secret_keys.decrypt(
         installation.encrypted_token,
-        tenant_id=required_tenant_id(),
+        tenant_id=context.required_tenant_id(),
         place=_place(installation.workspace),
     )
 
@@ -243,7 +242,7 @@ def read_state(text: str) -> list[str]:
 def admin_url(request: HttpRequest) -> str:
     """Return the URL of the tenant's admin that finishes. Raises InstallationInvalid."""
     tenant_id, _ = read_state(request.GET.get("state", ""))
-    with public_scope():
+    with context.public_scope():
         domain = Domain.objects.filter(tenant_id=tenant_id).order_by("-is_primary", "pk").first()
     if domain is None:
         raise InstallationInvalid("This address is invalid: please begin again.")

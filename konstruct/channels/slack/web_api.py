@@ -17,8 +17,7 @@ from konstruct.channels.delivery import (
     PostGone,
 )
 from konstruct.llm.completions import retry_after_seconds
-from tenants.context import release_connections
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions
 
 TIMEOUT_SECONDS: Final = 10
 # The pause after a rate limit without Retry-After.
@@ -76,7 +75,7 @@ def call_slack(
         token, base_url=settings.SLACK_API_URL, timeout=timeout_seconds, retry_handlers=[]
     )
     try:
-        with release_connections():
+        with context.release_connections():
             answer = getattr(client, method)(**arguments)
     except SlackApiError as error:
         raise _error_of(method.replace("_", "."), error.response) from None
@@ -107,7 +106,7 @@ def _error_of(method: str, response: Any) -> ChannelError:
     return ChannelRefused(f"Slack refused {method}: {code}. {REMEDIES.get(code, '')}".rstrip())
 
 
-class SignatureInvalid(KonstructError):
+class SignatureInvalid(exceptions.KonstructError):
     """A request has no valid signature of Slack; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int) -> None:

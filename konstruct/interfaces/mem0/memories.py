@@ -25,14 +25,13 @@ from konstruct.llm.completions import LLMError
 from konstruct.orchestrator import exceptions, language_models, models, usage
 from konstruct.orchestrator.extraction import checks, runs
 from konstruct.orchestrator.models.agents import UUID_TEXT
-from memory.arguments import id_argument, text_argument, uuid_argument
+from memory import arguments, tasks
 from memory.conversations.transcript import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
 from memory.facts import Author, LongTermMemory, StoredFact, lifecycle
 from memory.fields import digest
 from memory.models import MemoryAttribute, MemoryEntry, Message, attributes
 from memory.models.facts import SYSTEM, MemoryEntryQuerySet
-from memory.tasks import embed_and_store
 from memory.text.sentences import estimated_pieces
 from tenants import context, jobs, transaction
 
@@ -253,7 +252,7 @@ def _condition(field: str, operator: str, values: list[Any]) -> Filter:
 
 def _parse_value(field: str, name: str, value: Any) -> Any:
     if field == "keywords":
-        text = text_argument(field, value)
+        text = arguments.text_argument(field, value)
         if not 0 < len(text) <= MAX_KEYWORD_CHARACTERS:
             raise InvalidArgument(
                 f"filters[{field[:80]!r}] looks for {len(text)} characters; give 1 to"
@@ -261,9 +260,9 @@ def _parse_value(field: str, name: str, value: Any) -> Any:
             )
         return text
     if field in ENTITIES:
-        return None if value is None and name == "eq" else id_argument(field, value)
+        return None if value is None and name == "eq" else arguments.id_argument(field, value)
     if field == "memory_ids":
-        return uuid_argument(field, value if isinstance(value, str) else repr(value)[:80])
+        return arguments.uuid_argument(field, value if isinstance(value, str) else repr(value)[:80])
     if field in _TIMES:
         return parse_time(field, value)
     path = field.removeprefix("metadata.")
@@ -513,7 +512,7 @@ def record_run(
             ],
             seen=seen,
         )
-    transaction.on_commit(lambda: jobs.enqueue_task(embed_and_store, str(tenant_id)))
+    transaction.on_commit(lambda: jobs.enqueue_task(tasks.embed_and_store, str(tenant_id)))
     ids = [turn.message.pk for turn in imported]
     rows = Message.objects.in_bulk(ids)
     agent = models.Agent.objects.get(pk=owner.agent_id)

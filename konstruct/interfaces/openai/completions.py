@@ -18,12 +18,10 @@ from konstruct.interfaces import errors
 from konstruct.interfaces.openai import requests
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator import builder, language_models
-from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from memory import context, models
-from memory.context import tokens, working
-from memory.context.prompt import reserved_tokens
+from memory.context import prompt, tokens, working
 
 CALL_PREFIX: Final = "call_"
 # Many chat templates refuse a conversation that begins with an assistant's turn.
@@ -50,7 +48,8 @@ def fit_history(chat: requests.ChatRequest, agent: Agent, instructions: Sequence
     The time is linear in the length of the request.
     """
     compiler = context.WorkingContextCompiler(
-        agent.model_tier, reserved_tokens=reserved_tokens(instructions_for(agent, instructions))
+        agent.model_tier,
+        reserved_tokens=prompt.reserved_tokens(builder.instructions_for(agent, instructions)),
     )
     room = compiler.share("session_history")
     newest: list[dict[str, str]] = []

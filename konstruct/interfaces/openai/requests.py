@@ -18,9 +18,8 @@ from konstruct.api.http.problems import problem_of
 from konstruct.channels.rest.serializers import SamplingSerializer
 from konstruct.interfaces.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
-from konstruct.orchestrator import tool_calls
+from konstruct.orchestrator import exceptions, tool_calls
 from konstruct.orchestrator.builder import LENGTH_LIMITS
-from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from memory.arguments import is_blank, is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -289,7 +288,7 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
         options["stream_options"] = {"include_usage": True}
     try:
         tools = tool_calls.checked_options(body)
-    except ProgramToolsInvalid as error:
+    except exceptions.ProgramToolsInvalid as error:
         raise InvalidParameter(error.parameter, str(error), code=error.openai_code) from error
     return {**make_storable_value(options), **tools}
 

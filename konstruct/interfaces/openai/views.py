@@ -19,8 +19,7 @@ from konstruct.channels.rest.responses import DETAILS, event, respond_when_settl
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces import errors
 from konstruct.interfaces.openai import completions, requests
-from konstruct.orchestrator import language_models, replies, tool_calls
-from konstruct.orchestrator.exceptions import NothingToRetry, ResultsMissing
+from konstruct.orchestrator import exceptions, language_models, replies, tool_calls
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
@@ -91,7 +90,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
         )
         message, is_new, rounds = self._store(chat, thread, answer_options, key)
         if not is_new and replies.progress_of(message).status is replies.Status.FAILED:
-            with suppress(NothingToRetry):  # a concurrent request retries it
+            with suppress(exceptions.NothingToRetry):  # a concurrent request retries it
                 retry_reply(message.id, tenant_id=context.required_tenant_id())
         completion = completions.Completion(
             message_id=message.id,
@@ -180,7 +179,7 @@ class ChatCompletionViewSet(views.ApiViewSet):
         by = f"{self.caller.name}, by the API"
         try:
             return tool_calls.record_results(sent.message, sent.texts, by=by, options=options)
-        except ResultsMissing as error:
+        except exceptions.ResultsMissing as error:
             detail = f"The result of the call {completions.shown_id(error.calls[0])} is missing."
             raise errors.InvalidParameter("messages", detail, code=error.openai_code) from error
 

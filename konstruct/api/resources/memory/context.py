@@ -13,15 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, lists, schema, views
-from konstruct.orchestrator import runner
-from konstruct.orchestrator.builder import date_clause, system_prompt_with
+from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.models import Agent, ModelTier
 from memory import arguments, exceptions, models
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, WINDOW
-from memory.context import ContextManager, SessionStore
+from memory.context import ContextManager, SessionStore, tokens
 from memory.context.prompt import PromptItem
 from memory.context.session import Session
-from memory.context.tokens import Task
 from memory.conversations.short_term import clear_window, get_recent_messages
 from tenants import transaction
 from tenants.audit.models import Action
@@ -60,12 +58,12 @@ class TaskField(serializers.Field):
         "max_length": "The task has {length} characters; the most is {limit}.",
     }
 
-    def to_internal_value(self, data: Any) -> Task:
+    def to_internal_value(self, data: Any) -> tokens.Task:
         """Refuse a value that is neither, or too long for any prompt."""
         if not isinstance(data, str | dict):
             self.fail("invalid")
         try:
-            task = Task.of(data)
+            task = tokens.Task.of(data)
             length = len(arguments.text_argument("task", task.text))
         except exceptions.InvalidArgument as error:
             raise ValidationError(str(error)) from error
@@ -236,7 +234,7 @@ class ContextViewSet(views.ApiViewSet):
                 time_zone=agent.time_zone,
             )
         gathered = runner.rerank(agent, gathered, {"agent_id": agent.id})
-        agent_prompt = system_prompt_with(agent, [date_clause(zone=gathered.zone)])
+        agent_prompt = builder.system_prompt_with(agent, [builder.date_clause(zone=gathered.zone)])
         system_prompt = fields.get("system_prompt", agent_prompt)
         return Response(CompiledSerializer(manager.fit(gathered, system_prompt, tier)).data)
 

@@ -36,8 +36,7 @@ from konstruct.orchestrator.usage import require_storage
 from memory.browse.lists import last_of_threads, of_conversation
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations import items, transcript
-from memory.models import Conversation, ConversationItem, Message, Role
-from memory.models.recall import is_indexed
+from memory.models import Conversation, ConversationItem, Message, Role, recall
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -218,7 +217,7 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
     @action(
         detail=False,
         url_path="transcript",
-        queryset=Message.objects.annotate(is_indexed=is_indexed()),
+        queryset=Message.objects.annotate(is_indexed=recall.is_indexed()),
         ordering=("created_at", "number"),
     )
     @views.operation(Action.VIEW, filters=TranscriptFilter, page=TurnSerializer)

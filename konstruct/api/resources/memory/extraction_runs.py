@@ -19,10 +19,9 @@ from konstruct.api.http import bodies, lists, schema, views
 from konstruct.api.http.operations import actor_of
 from konstruct.orchestrator import exceptions, models
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.history_import.assistants import COLUMNS
+from konstruct.orchestrator.history_import import assistants, uploads
 from konstruct.orchestrator.history_import.chats import ORDERS
 from konstruct.orchestrator.history_import.importing import FORMATS, Options
-from konstruct.orchestrator.history_import.uploads import request_import
 from konstruct.orchestrator.models import HistoryImport
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -305,7 +304,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
     columns = serializers.DictField(
         child=bodies.TextField(),
         required=False,
-        help_text=f"Names of columns of CSV, for {', '.join(COLUMNS)}.",
+        help_text=f"Names of columns of CSV, for {', '.join(assistants.COLUMNS)}.",
     )
     dry_run = bodies.StrictBooleanField(default=False, help_text="Store nothing, as a preview.")
 
@@ -362,7 +361,7 @@ class HistoryImportViewSet(mixins.RetrieveModelMixin, views.ApiViewSet):
             fields["agent"] = str(self.caller.agent(fields["agent"]).pk)
 
         def write() -> UUID:
-            return request_import(
+            return uploads.request_import(
                 content, file_name, Options(**fields), by=actor_of(request), is_dry_run=is_dry_run
             ).pk
 

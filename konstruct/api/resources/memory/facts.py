@@ -21,9 +21,8 @@ from konstruct.api.http.problems import FieldError, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory import recall_events
 from konstruct.orchestrator.usage import admit_memories
-from memory import facts as memory_facts
+from memory import exceptions, facts as memory_facts
 from memory.embedding.embedder import embed
-from memory.exceptions import FactNotFound
 from memory.models import MemoryEntry, attributes
 from memory.models.facts import FactEvent, FactState, MemoryEntryQuerySet
 from tenants import context, transaction
@@ -58,7 +57,7 @@ def lock_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
     visible = caller.rows(tenant_facts().entries().filter(memory_id=memory_id).defer("embedding"))
     fact = visible.select_for_update().first()
     if fact is None:
-        raise FactNotFound(f"There is no fact {memory_id} that you may change.")
+        raise exceptions.FactNotFound(f"There is no fact {memory_id} that you may change.")
     return fact
 
 
@@ -457,7 +456,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         stored = created[0] if created else memory_facts.StoredFact(memory_id, created=False)
         fact = tenant_facts().entries().defer("embedding").filter(memory_id=memory_id).first()
         if fact is None:
-            raise FactNotFound(f"there is no fact {memory_id} any more")
+            raise exceptions.FactNotFound(f"there is no fact {memory_id} any more")
         self.log_created(fact, is_new=stored.created)
         (document,) = _stored_documents(self, [fact], [stored])
         status = 201 if stored.created else 200

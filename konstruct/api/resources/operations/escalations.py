@@ -16,9 +16,8 @@ from konstruct.orchestrator import exceptions, models, tool_calls
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models.replies import ToolCallState
 from memory.models import Message
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 
 class NewEscalationSerializer(bodies.ConversationName):
@@ -312,7 +311,7 @@ class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Ap
         with transaction.atomic():
             try:
                 decided = tool_calls.decide(
-                    required_tenant_id(),
+                    context.required_tenant_id(),
                     call_id,
                     approve,
                     by=f"{self.caller.name}, by the API",

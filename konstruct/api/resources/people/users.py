@@ -18,7 +18,6 @@ from rest_framework.response import Response
 
 from konstruct.api.auth import authentication, keys
 from konstruct.api.http import bodies, lists, schema, views
-from konstruct.api.http.lists import CursorPagination, Position
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator import models, usage
 from konstruct.orchestrator.identities import channel_identities, person_export, timeline
@@ -144,13 +143,13 @@ class TimelineEntrySerializer(serializers.Serializer):
     note = serializers.CharField(help_text="The reason, or the channel of a message, or empty.")
 
 
-class TimelinePagination(CursorPagination):
+class TimelinePagination(lists.CursorPagination):
     """Events, the latest first. A timeline is read in this direction alone."""
 
     def rows_after(
         self,
         queryset: Callable[..., list[timeline.Entry]],
-        position: Position | None,
+        position: lists.Position | None,
         *,
         backwards: bool,
     ) -> list[timeline.Entry]:

@@ -8,8 +8,7 @@ from typing import Any
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
-from tenants.audit.access_log import record_command
-from tenants.audit.changes import NO_STATE, RowState, row_state
+from tenants.audit import access_log, changes
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -68,14 +67,14 @@ class Command(KonstructCommand):
             f"connected Slack workspace {name or workspace} with {agent.name} of {tenant.slug}"
         )
 
-    def _record(self, was: RowState, installation: SlackInstallation) -> None:
-        action = Action.CREATE if was is NO_STATE else Action.EDIT
-        record_command(
+    def _record(self, was: changes.RowState, installation: SlackInstallation) -> None:
+        action = Action.CREATE if was is changes.NO_STATE else Action.EDIT
+        access_log.record_command(
             self.name,
             action,
             "Slack workspace",
             subject_id=installation.pk,
             agent_id=installation.agent_id,
             before=was,
-            after=row_state(installation),
+            after=changes.row_state(installation),
         )

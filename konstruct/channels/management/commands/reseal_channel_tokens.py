@@ -6,10 +6,9 @@ from django.core.management import CommandError
 
 from konstruct.channels.models import SlackInstallation
 from konstruct.orchestrator.models import LanguageModel
-from tenants import secret_keys, transaction
+from tenants import context, secret_keys, transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
-from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
 from tenants.outbox.models import Subscription
@@ -35,7 +34,7 @@ class Command(KonstructCommand):
         resealed, unreadable = 0, []
         for tenant in Tenant.objects.provisioned():
             try:
-                with tenant_scope(tenant.id), transaction.atomic():
+                with context.tenant_scope(tenant.id), transaction.atomic():
                     done = reencrypt_all()
                     if done:
                         record_command(
