@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold import widgets
@@ -207,12 +206,12 @@ class AgentAdmin(access.AuditedAdmin):
         return language_names(known_languages())
 
     @display(description=_("Versions"))
-    def versions(self, agent: Agent) -> SafeString:
+    def versions(self, agent: Agent) -> str:
         """A link to the versions of the agent."""
         return link(gettext("See each change, and roll back"), "agent_versions", agent.pk)
 
     @display(description=_("Try it"))
-    def trial(self, agent: Agent) -> SafeString:
+    def trial(self, agent: Agent) -> str:
         """A link to the dry runs, and a button that sends them the edited form in a new tab."""
         return format_html(
             # The first button of a form is pressed by the Enter key.
@@ -366,7 +365,7 @@ class LanguageModelAdmin(access.AuditedAdmin):
         return bool(model.secret_key)
 
     @display(description=_("Test"))
-    def test(self, model: LanguageModel) -> SafeString:
+    def test(self, model: LanguageModel) -> str:
         """A button that tests the stored model."""
         return format_html(
             # The first button of a form is pressed by the Enter key.

@@ -9,7 +9,6 @@ from django import forms
 from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
@@ -61,7 +60,7 @@ class EscalationAdmin(access.AgentRowsAdmin):
         return gettext("open") if escalation.resolved_at is None else gettext("resolved")
 
     @display(description=_("Messages"))
-    def thread_link(self, escalation: Escalation) -> SafeString:
+    def thread_link(self, escalation: Escalation) -> str:
         """A link to the page of the escalation, where an open one is answered."""
         is_answered = escalation.resolved_at is not None or escalation.to_agent_id is not None
         text = gettext("Read") if is_answered else gettext("Read and answer")

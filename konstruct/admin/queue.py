@@ -11,7 +11,6 @@ from django.db.models import F, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
@@ -284,7 +283,7 @@ class ModelCallAdmin(access.AgentRowsAdmin):
         return gettext(call.purpose)
 
     @display(description=_("Reply"))
-    def reply(self, call: models.ModelCall) -> SafeString | str:
+    def reply(self, call: models.ModelCall) -> str:
         """A link to the reply, or to the message that it should answer."""
         if call.message_id is None:
             return ""

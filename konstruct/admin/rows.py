@@ -9,7 +9,6 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
@@ -50,7 +49,7 @@ class MessageAdmin(MemoryAdmin):
     )
 
     @display(description=_("Conversation"))
-    def conversation(self, message: models.Message) -> SafeString:
+    def conversation(self, message: models.Message) -> str:
         """A link to the conversation."""
         return pages.link(gettext("Open conversation"), "conversation", message.pk)
 
@@ -105,7 +104,7 @@ class RecallEventAdmin(MemoryAdmin):
         return event.question or ""
 
     @display(description=_("Sources of the reply"))
-    def why(self, event: models.RecallEvent) -> SafeString | str:
+    def why(self, event: models.RecallEvent) -> str:
         """A link to the reply and its sources."""
         if event.reply_id is None:
             return gettext("Recalled for no reply.")

@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm
@@ -147,7 +146,7 @@ class PersonAdmin(recorded_admin.RecordedPeopleAdmin, AuditedAdmin):  # type: ig
         return gettext("active") if user.has_usable_password() else gettext("invited")
 
     @display(description=_("Password"))
-    def access(self, user: User) -> SafeString | str:
+    def access(self, user: User) -> str:
         """Links to invite a person, and to set the password."""
         if user.pk is None:
             return ""
@@ -265,7 +264,7 @@ class ApiKeyAdmin(AuditedAdmin):
         return gettext("valid") if is_valid else gettext("expired")
 
     @display(description=_("Change"))
-    def change(self, key: ApiKey) -> SafeString | str:
+    def change(self, key: ApiKey) -> str:
         """A link to roll a key that is valid."""
         is_valid = self.state(key) == gettext("valid")
         return link(gettext("Roll"), "roll_key", key.pk) if is_valid else ""

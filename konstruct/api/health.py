@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
-from typing import Final
 
 from django.conf import settings
 from django.db import connections
@@ -180,7 +179,7 @@ def _migrations() -> str:
 
 
 # No request is served if one of these fails. Without a result the check has succeeded.
-CHECKS: Final[Mapping[str, Callable[[], str | None]]] = {
+CHECKS: Mapping[str, Callable[[], str | None]] = {
     "database": require_writable,
     "cache": _cache,
     "broker": _broker,
@@ -188,7 +187,7 @@ CHECKS: Final[Mapping[str, Callable[[], str | None]]] = {
     "migrations": _migrations,
 }
 # If one of these fails, requests are served, but replies, retries, erasures or new tenants wait.
-DEGRADING: Final[Mapping[str, Callable[[], str | None]]] = {
+DEGRADING: Mapping[str, Callable[[], str | None]] = {
     process: partial(_heartbeat, process) for process in (*QUEUES, BEAT, OWNER)
 }
 

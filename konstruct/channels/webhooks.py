@@ -107,8 +107,7 @@ def create_webhook(
         description=text_argument("description", description),
         is_active=is_active,
     )
-    secret = _new_secret()
-    webhook.secret = _encrypt(webhook, secret)
+    secret = _set_new_secret(webhook)
     webhook.save()
     return webhook, secret
 
@@ -121,9 +120,8 @@ def rotate_secret(webhook_id: UUID) -> tuple[Subscription, str]:
     """
     with transaction.atomic():
         webhook = webhooks().select_for_update().get(pk=webhook_id)
-        secret = _new_secret()
         webhook.previous_secret, webhook.previous_until = webhook.secret, Now() + OVERLAP
-        webhook.secret = _encrypt(webhook, secret)
+        secret = _set_new_secret(webhook)
         webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
     webhook.refresh_from_db()
     return webhook, secret
@@ -240,9 +238,7 @@ def _headers(delivery: EventDelivery, body: str) -> dict[str, str]:
     }
 
 
-def _new_secret() -> str:
-    return "whsec_" + b64encode(os.urandom(SECRET_BYTES)).decode()
-
-
-def _encrypt(webhook: Subscription, secret: str) -> str:
-    return encrypt(secret, tenant_id=context.required_tenant_id(), place=f"webhook {webhook.pk}")
+def _set_new_secret(webhook: Subscription) -> str:
+    secret, place = "whsec_" + b64encode(os.urandom(SECRET_BYTES)).decode(), f"webhook {webhook.pk}"
+    webhook.secret = encrypt(secret, tenant_id=context.required_tenant_id(), place=place)
+    return secret

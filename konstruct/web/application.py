@@ -24,8 +24,7 @@ from konstruct.api import health
 from konstruct.api.http.problems import Problem, accepts_api_keys
 from konstruct.channels.slack.web_api import MAX_BODY_BYTES as MAX_SLACK_BODY_BYTES
 from konstruct.logs import fields
-from konstruct.web.callers import Caller, Request
-from konstruct.web.handler import Handler, refusal
+from konstruct.web.handler import Caller, Handler, Request, refusal
 from memory.embedding.embedder import load_in_background
 from tenants import metrics, traces
 

@@ -3,7 +3,7 @@
 import copy
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
@@ -22,7 +22,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
-from rest_framework.request import Request
 
 from konstruct.api.http.problems import MAX_ERRORS
 from konstruct.strict_json import NotStrictJSON, read_json
@@ -437,26 +436,3 @@ class RowSerializer(BuiltOnce):
         if model_field.null:
             shown["allow_null"] = True
         return field_class, {**shown, "help_text": model_field.help_text or None}
-
-
-def validate_query(
-    request: Request,
-    serializer_class: type[StrictSerializer],
-    *,
-    caller: Any = None,
-    without: Collection[str] = (),
-) -> dict[str, Any]:
-    """Validate the query parameters like a body, with the defaults of a bound caller.
-
-    Args:
-        without: parameters that are checked elsewhere, such as those of a page.
-
-    Raises ValidationError, also for duplicates.
-    """
-    parameters = request.query_params
-    if twice := [name for name, values in parameters.lists() if len(values) > 1]:
-        raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
-    given = {name: value for name, value in parameters.items() if name not in without}
-    serializer = serializer_class(data=given, context={"caller": caller})
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)

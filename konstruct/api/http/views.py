@@ -22,7 +22,6 @@ from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.viewsets import GenericViewSet
 
 from konstruct.api.auth.authentication import Caller, TenantThrottle, caller_of
-from konstruct.api.http.bodies import validate_query
 from konstruct.api.http.operations import (
     READ_ACTIONS,
     EntryValues,
@@ -287,13 +286,17 @@ class ApiViewSet(GenericViewSet):
         return answer
 
     def _validate(self, operation: Operation) -> None:
-        """Check the query parameters and the body. The paginator checks its own parameters."""
+        """Check query parameters like a body, and the body. The paginator checks its own ones."""
         if operation.query is not None:
             paginator: Any = self.paginator
             page = paginator.parameters(self) if operation.page else ()
-            self.query = validate_query(
-                self.request, operation.query, caller=self.caller, without=page
-            )
+            parameters = self.request.query_params
+            if twice := [name for name, values in parameters.lists() if len(values) > 1]:
+                raise exceptions.ValidationError(dict.fromkeys(twice, "Give this parameter once."))
+            given = {name: value for name, value in parameters.items() if name not in page}
+            query = operation.query(data=given, context={"caller": self.caller})
+            query.is_valid(raise_exception=True)
+            self.query = dict(query.validated_data)
         if operation.body is not None:
             body = operation.body(data=self.request.data, context={"caller": self.caller})
             body.is_valid(raise_exception=True)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import path
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
@@ -21,7 +20,6 @@ from konstruct.channels import webhooks
 from konstruct.channels.rest import responses
 from konstruct.outgoing import AddressRefused
 from tenants import transaction
-from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.models import job_columns
 from tenants.outbox import models
@@ -242,20 +240,12 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
     def partial_update(self, request: Request, webhook_id: UUID) -> Response:
         """Change a webhook. Events that wait are sent to the new address."""
         self.require_read()
-        webhook = get_object_or_404(webhooks.webhooks().select_for_update(), pk=webhook_id)
-        before = row_state(webhook)
-        for name, value in self.fields.items():
-            setattr(webhook, name, value)
-        webhook.save(update_fields=list(self.fields))
-        return self.changed(webhook, before)
+        return self.merge(self.locked(), self.fields)
 
     @views.operation(Action.DELETE)
     def destroy(self, request: Request, webhook_id: UUID) -> Response:
         """Delete a webhook, with its deliveries."""
-        webhook = get_object_or_404(webhooks.webhooks().select_for_update(), pk=webhook_id)
-        self.log(webhook, before=row_state(webhook))
-        webhooks.delete_subscription(webhook)
-        return Response(status=204)
+        return self.delete_row(self.locked(), webhooks.delete_subscription)
 
     @action(detail=True, methods=["post"], url_path="secret")
     @views.operation(
@@ -270,8 +260,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
         For a day events are signed by each of the two secrets.
         """
         self.require_read()
-        get_object_or_404(webhooks.webhooks(), pk=webhook_id)
-        webhook, secret = webhooks.rotate_secret(webhook_id)
+        webhook, secret = webhooks.rotate_secret(self.get_object().pk)
         self.log(webhook)
         return self._with_secret(webhook, secret)
 

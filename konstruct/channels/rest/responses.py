@@ -31,6 +31,7 @@ from tenants.context import required_tenant_id, tenant_scope
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE: Final = "text/event-stream"
+STREAM_HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 Respond = Callable[[], Any]
 
 
@@ -171,8 +172,7 @@ def stream_events(
                 )
             return fail(problem)
 
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    response = HttpResponse(content_type=MEDIA_TYPE, headers=headers)
+    response = HttpResponse(content_type=MEDIA_TYPE, headers=STREAM_HEADERS)
     if not hasattr(view.request._request, "waits_in_event_loop"):
         response.content = opening + ended("")
         return response
@@ -224,8 +224,7 @@ def repeat_events(view: ApiViewSet, read: Callable[[], bytes], seconds: float) -
             serving.require_serving(tenant_id)
             return read()
 
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    response = HttpResponse(read(), content_type=MEDIA_TYPE, headers=headers)
+    response = HttpResponse(read(), content_type=MEDIA_TYPE, headers=STREAM_HEADERS)
     refused = Problem.of_status(401).as_json(
         path=view.request.path, request_id=current_request_id()
     )

@@ -1,7 +1,7 @@
 """Requests for chat completions: reading and validating them.
 
 Only the user's last message is stored. The turns before it are the history (completions.py).
-System and developer messages are instructions (report.py). A parameter that would give the answer
+System and developer messages are instructions. A parameter that would give the answer
 another form is refused.
 """
 

@@ -304,7 +304,7 @@ def _model(agent: Agent) -> dict[str, Any]:
 
 @csrf_exempt
 def unknown(request: HttpRequest) -> HttpResponse:
-    """completions.Answer 404 to the other paths of OpenAI's API."""
+    """Answer 404 to the other paths of OpenAI's API."""
     detail = (
         f"There is nothing at {request.path[:200]}. Of OpenAI's API there are POST "
         "/v1/chat/completions, GET /v1/models and GET /v1/models/{model}: let your client ask for "

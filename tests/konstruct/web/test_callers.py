@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
 from konstruct.api.auth.keys import new_key
-from konstruct.web import callers
+from konstruct.web import handler as module
 from konstruct.web.application import Application
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
@@ -207,7 +207,7 @@ def test_unverified_requests_have_an_eighth_of_the_threads_and_addresses_take_tu
 def test_a_request_that_finds_no_thread_in_time_is_refused(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "MAX_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(module, "MAX_WAIT_SECONDS", 0.05)
 
     async def test() -> None:
         web.is_free.clear()

@@ -1,7 +1,6 @@
 """Requests of erasure, and their receipts."""
 
 import copy
-from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -315,26 +314,15 @@ def _requests_about(user_id: str) -> Any:
     return ErasureRequest.objects.about(user_id).order_by().values("pk")
 
 
-def erase_messages(
-    view: views.ApiViewSet,
-    *,
-    agent_id: UUID,
-    user_id: str,
-    thread_id: str,
-    message_id: UUID | None = None,
-    reply_ids: Collection[UUID] = (),
-    reason: str = "",
-) -> Response:
-    """Request the erasure of a message or a conversation, and answer with the request."""
-    erasure = erasure_requests.request_message_erasure(
-        agent_id=agent_id,
-        user_id=user_id,
-        thread_id=thread_id,
-        message_id=message_id,
-        reply_ids=reply_ids,
-        by=operations.actor_of(view.request),
-        reason=reason,
-    )
+def erase_messages(view: views.ApiViewSet, **what: Any) -> Response:
+    """Request the erasure of a message or a conversation, and answer with the request.
+
+    Args:
+        view: the view.
+        what: arguments of `request_message_erasure`.
+    """
+    by = operations.actor_of(view.request)
+    erasure = erasure_requests.request_message_erasure(by=by, **what)
     view.log(erasure, erasure_id=erasure.pk)
     document = view.document(erasure, ErasureSerializer)
     return Response(document, status=202, headers={"Location": document["url"]})
