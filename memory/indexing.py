@@ -18,22 +18,12 @@ from uuid import UUID
 from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Least, Now
 
+from memory import exceptions, models
 from memory.conf import OUTBOX_BATCH, OUTBOX_TASK_LIMIT
 from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding.embedder import Embedder, Vectors, get_embedder
 from memory.embedding.vectors import array_literal, vectors_literal
-from memory.exceptions import EmbeddingModelError
-from memory.models import (
-    ConversationEmbedding,
-    IndexedMessage,
-    Message,
-    PendingEmbedding,
-    PersonName,
-    Posting,
-    Role,
-)
-from memory.models.conversations import MessageQuerySet
-from memory.models.recall import scope_number, session_number
+from memory.models import IndexedMessage, Message, PendingEmbedding, Role, scope_number
 from memory.text import lexical, sentences
 from tenants import metrics, traces, transaction
 from tenants.audit.people import NO_LOCALE, locales_of
@@ -141,7 +131,7 @@ def index_words(messages: Sequence[Message]) -> None:
                 message_number=message.number,
                 scope_id=scope_number(message.agent_id, message.user_id),
                 message_id=message.id,
-                session=session_number(message.thread_id, time),
+                session=models.session_number(message.thread_id, time),
                 created_at=message.created_at,
                 subject=lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
                 by_user=message.role == Role.USER,
@@ -255,7 +245,7 @@ def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()
     with transaction.atomic():
         return [
             model._default_manager.filter(**conditions).delete()[0]
-            for model in (Posting, IndexedMessage)
+            for model in (models.Posting, IndexedMessage)
         ]
 
 
@@ -307,9 +297,9 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[tuple[int, int]]:
     """
     with known_tenant(tenant_id):
         total = Message.objects.count()
-        for name in PersonName.objects.iterator(chunk_size=1000):
+        for name in models.PersonName.objects.iterator(chunk_size=1000):
             if name.folded != (folded := lexical.fold(name.name)):
-                PersonName.objects.filter(pk=name.pk).update(folded=folded)
+                models.PersonName.objects.filter(pk=name.pk).update(folded=folded)
     done = after = 0
     yield done, total
     # Ends: each batch begins after the last one.
@@ -336,9 +326,11 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[tuple[int, int]]:
         yield done, max(total, done)
 
 
-def without_vectors(version: str) -> MessageQuerySet:
+def without_vectors(version: str) -> models.MessageQuerySet:
     """Return the tenant's messages with text but without a vector of the model."""
-    embedded = ConversationEmbedding.objects.filter(message=OuterRef("pk"), embedding_model=version)
+    embedded = models.ConversationEmbedding.objects.filter(
+        message=OuterRef("pk"), embedding_model=version
+    )
     return Message.objects.filter(~Exists(embedded), content__regex=r"\S")
 
 
@@ -423,7 +415,7 @@ def _require_model() -> None:
     """
     try:
         get_embedder()
-    except EmbeddingModelError as error:
+    except exceptions.EmbeddingModelError as error:
         reason = reason_of(error)
         waiting = _claimable().exclude(last_error=reason)
         waiting.update(last_error=reason, due_at=Least(F("due_at"), Now()))

@@ -9,16 +9,13 @@ from uuid import UUID
 
 from memory.conf import WINDOW
 from memory.conversations import short_term as windows, window_store
-from memory.conversations.short_term import (
-    aappend_message,
-    aclear_window,
-    aget_recent_messages,
-    append_message,
-    clear_window,
-    get_recent_messages,
-    position_of,
-)
+from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from tenants.context import asynchronous
+
+position_of = windows.position_of
+aget_recent_messages = asynchronous(get_recent_messages)
+aappend_message = asynchronous(append_message)
+aclear_window = asynchronous(clear_window)
 
 
 def append_turns(

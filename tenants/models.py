@@ -13,10 +13,9 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now, Replace
 from django.utils.translation import gettext
 from django_tenants.models import DomainMixin, TenantMixin
 
-from tenants import fields
+from tenants import fields, naming
 from tenants.exceptions import InvalidTenant
 from tenants.fields import CurrentTenant
-from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.servers import MAIN, bytes_on, servers
 
@@ -192,7 +191,7 @@ class Tenant(TenantMixin):
             self.id = self.id or uuid.uuid4()
             if isinstance(self.server, DatabaseDefault):
                 self.server = Tenant.objects.least_used_server()
-            self.schema_name = schema_name_of(self.id)
+            self.schema_name = naming.schema_name_of(self.id)
         super().save(*args, **kwargs)
 
     def _check_schema_name_is_unique(self) -> None:

@@ -23,28 +23,12 @@ from uuid import UUID
 from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
 from psycopg.errors import LockNotAvailable
 
-from tenants import exceptions
+from tenants import exceptions, naming, outages, postgres_tools as tools
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.context import public_scope, server_scope
 from tenants.models import Tenant
-from tenants.naming import APP_ROLE
-from tenants.outages import ServerDown
-from tenants.postgres_tools import (
-    Session,
-    copy_schema,
-    insert_rows,
-    literal,
-    poll,
-    quoted,
-    read_rows,
-    run,
-    schema_lock,
-    session_on,
-    set_tenant,
-)
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.schemas.migrating import current_state
-from tenants.schemas.provisioning import drop_left_over, wake_jobs
+from tenants.schemas import migrating, provisioning
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
@@ -115,19 +99,23 @@ def bytes_to_move(tenant: Tenant, to: str) -> int:
     require_server(to)
     if tenant.server == to:
         raise exceptions.InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
-    if tenant.migrated_to != current_state():
+    if tenant.migrated_to != migrating.current_state():
         raise exceptions.SchemaOutdated(
             f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
             f" migrate --schema {tenant.slug}`, then move it"
         )
     applied = "SELECT app, name FROM public.django_migrations"
-    with session_on(MAIN) as main, session_on(to) as there, session_on(tenant.server) as here:
-        if lacking := set(run(main, applied)) - set(run(there, applied)):
+    with (
+        tools.session_on(MAIN) as main,
+        tools.session_on(to) as there,
+        tools.session_on(tenant.server) as here,
+    ):
+        if lacking := set(tools.run(main, applied)) - set(tools.run(there, applied)):
             raise exceptions.SchemaOutdated(
                 f"the public schema of {to} lacks {len(lacking)} migrations: run `manage.py migrate"
                 " --shared`, then move the tenant"
             )
-        return int(run(here, _SIZE, tenant.schema_name)[0][0])
+        return int(tools.run(here, _SIZE, tenant.schema_name)[0][0])
 
 
 def move_tenant(tenant: Tenant, to: str) -> Moved | None:
@@ -204,8 +192,10 @@ def _locked(tenant: Tenant, to: str = "", wait_seconds: float = WAIT_SECONDS) ->
         for server in sorted({tenant.server, tenant.moving_to, to or tenant.server} - {""}):
             try:
                 locks.enter_context(server_scope(server))
-                locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
-            except ServerDown:
+                locks.enter_context(
+                    tools.schema_lock(tenant.schema_name, wait_seconds=wait_seconds)
+                )
+            except outages.ServerDown:
                 # A move has the lock on the tenant's own server too.
                 if server in (tenant.server, to):
                     raise
@@ -229,46 +219,49 @@ def _move(tenant: Tenant, to: str) -> int:
     schema = tenant.schema_name
     Tenant.objects.filter(id=tenant.id).update(moving_to=to)
     time.sleep(SETTLE_SECONDS)
-    drop_left_over(tenant.id, to)
-    with session_on(tenant.server) as source, session_on(to) as target:
-        poll(partial(_has_no_running_job, source, tenant), seconds=MAX_JOB_SECONDS)
-        run(source, f"REVOKE USAGE ON SCHEMA {schema} FROM {APP_ROLE}")
+    provisioning.drop_left_over(tenant.id, to)
+    with tools.session_on(tenant.server) as source, tools.session_on(to) as target:
+        tools.poll(partial(_has_no_running_job, source, tenant), seconds=MAX_JOB_SECONDS)
+        tools.run(source, f"REVOKE USAGE ON SCHEMA {schema} FROM {naming.APP_ROLE}")
         with source.transaction():
-            set_tenant(source, tenant.id)
+            tools.set_tenant(source, tenant.id)
             _lock(source, tenant)
-            jobs = list(read_rows(source, _JOBS, f"tenant_id = {literal(tenant.id)} FOR UPDATE"))
+            jobs = list(
+                tools.read_rows(source, _JOBS, f"tenant_id = {tools.literal(tenant.id)} FOR UPDATE")
+            )
             rows = digests_of(source, schema)
-            copy_schema(source, target, tenant.id, schema)
+            tools.copy_schema(source, target, tenant.id, schema)
             copied = digests_of(target, schema)
             for name, _ in sorted(rows.items() ^ copied.items(), key=itemgetter(0)):
                 raise CopyDiffers(
                     f"the copy of {name} differs from the source: {rows.get(name, [0])[0]} rows"
                     f" here, {copied.get(name, [0])[0]} there. Nothing was changed"
                 )
-            names = ", ".join(quoted(schema, name) for name in rows)
-            run(target, f"ANALYZE {names}")
+            names = ", ".join(tools.quoted(schema, name) for name in rows)
+            tools.run(target, f"ANALYZE {names}")
             with target.transaction():
-                set_tenant(target, tenant.id)
-                insert_rows(target, _JOBS, map(json.loads, jobs))
-            run(source, "SELECT 1")  # its locks are held until now
+                tools.set_tenant(target, tenant.id)
+                tools.insert_rows(target, _JOBS, map(json.loads, jobs))
+            tools.run(source, "SELECT 1")  # its locks are held until now
             _switch(tenant)
     return sum(count for count, *_ in rows.values())
 
 
-def _has_no_running_job(source: Session, tenant: Tenant) -> bool:
+def _has_no_running_job(source: tools.Session, tenant: Tenant) -> bool:
     with source.transaction():
-        set_tenant(source, tenant.id)
-        return run(source, _RUNNING) == [(False,)]
+        tools.set_tenant(source, tenant.id)
+        return tools.run(source, _RUNNING) == [(False,)]
 
 
-def _lock(source: Session, tenant: Tenant) -> None:
+def _lock(source: tools.Session, tenant: Tenant) -> None:
     """Lock all tables of the tenant against writes, until the end of the transaction."""
     tables = (
-        quoted(tenant.schema_name, name) for name, _ in run(source, _TABLES, tenant.schema_name)
+        tools.quoted(tenant.schema_name, name)
+        for name, _ in tools.run(source, _TABLES, tenant.schema_name)
     )
-    run(source, f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    tools.run(source, f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     try:
-        run(source, f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
+        tools.run(source, f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
     except LockNotAvailable as error:
         raise exceptions.KonstructError(
             f"tables of tenant {tenant.slug!r} are locked by another session on {tenant.server}"
@@ -277,20 +270,22 @@ def _lock(source: Session, tenant: Tenant) -> None:
         ) from error
 
 
-def digests_of(session: Session, schema: str) -> dict[str, tuple[Any, ...]]:
+def digests_of(session: tools.Session, schema: str) -> dict[str, tuple[Any, ...]]:
     """Return the number and checksums of the rows of each table, and the values of sequences.
 
     All rows are read, including rows that a policy hides, from which a copy by pg_dump would lack.
     """
-    tables = run(session, _TABLES, schema)
+    tables = tools.run(session, _TABLES, schema)
     found = {}
     with session.transaction(force_rollback=True):
         for name, _ in tables:
-            run(session, f"ALTER TABLE {quoted(schema, name)} NO FORCE ROW LEVEL SECURITY")
-        run(session, "SET LOCAL row_security = off")
+            tools.run(
+                session, f"ALTER TABLE {tools.quoted(schema, name)} NO FORCE ROW LEVEL SECURITY"
+            )
+        tools.run(session, "SET LOCAL row_security = off")
         for name, columns in tables:
-            (found[name],) = run(session, _SUMS.format(quoted(schema, name), columns))
-    return found | {name: (0, value) for name, value in run(session, _SEQUENCES, schema)}
+            (found[name],) = tools.run(session, _SUMS.format(tools.quoted(schema, name), columns))
+    return found | {name: (0, value) for name, value in tools.run(session, _SEQUENCES, schema)}
 
 
 def _switch(tenant: Tenant) -> None:
@@ -311,10 +306,10 @@ def _settle(tenant: Tenant) -> None:
     The caller holds the locks of the schema. If the tenant's own server lacks the schema, nothing
     is dropped.
     """
-    with session_on(tenant.server) as session:
-        run(session, f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {APP_ROLE}")
+    with tools.session_on(tenant.server) as session:
+        tools.run(session, f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {naming.APP_ROLE}")
     try:
-        drop_left_over(tenant.id, tenant.moving_to)
+        provisioning.drop_left_over(tenant.id, tenant.moving_to)
     except Error as error:
         # The application has no access to it. It goes with the next move, erasure or deletion.
         logger.warning(
@@ -325,4 +320,4 @@ def _settle(tenant: Tenant) -> None:
         Tenant.objects.filter(id=tenant.id).update(moving_to="")
         tenant.refresh_from_db()
     clear_server_cache()
-    wake_jobs(tenant.id)  # workers have postponed them
+    provisioning.wake_jobs(tenant.id)  # workers have postponed them

@@ -14,10 +14,7 @@ from django.contrib.postgres import operations
 from django.db import router, transaction  # noqa: TID251 (of the connection that is migrated)
 from django.db.migrations.operations.base import Operation
 
-from tenants.context import fetch_column
-from tenants.exceptions import UnprotectedSchema
-from tenants.fields import CURRENT_TENANT, IS_CURRENT_TENANT
-from tenants.naming import APP_ROLE, tenant_id_of
+from tenants import context, exceptions, fields, naming
 
 POLICY: Final = "tenant_isolation"
 CHECK: Final = "tenant_of_schema"
@@ -50,11 +47,12 @@ def policy_condition(table: str) -> str:
     The schema's tenant is a literal: with any setting of the session, rows of another tenant can be
     neither put into the schema nor read from it. ``table`` is qualified and quoted.
     """
-    tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
+    tenant_id = naming.tenant_id_of(table.partition(".")[0].strip('"'))
     if tenant_id is None:
-        return IS_CURRENT_TENANT
+        return fields.IS_CURRENT_TENANT
     # Postgres evaluates a part without columns once per statement, before it reads a row.
-    return f"tenant_id = '{tenant_id}'::uuid AND (SELECT {CURRENT_TENANT}) = '{tenant_id}'::uuid"
+    is_entered = f"(SELECT {fields.CURRENT_TENANT}) = '{tenant_id}'::uuid"
+    return f"tenant_id = '{tenant_id}'::uuid AND {is_entered}"
 
 
 def check_tenant_sql(table: str) -> str:
@@ -62,7 +60,7 @@ def check_tenant_sql(table: str) -> str:
 
     The check also holds for roles that bypass policies. ``table`` is qualified and quoted.
     """
-    tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
+    tenant_id = naming.tenant_id_of(table.partition(".")[0].strip('"'))
     if tenant_id is None:
         return ""
     return (
@@ -75,7 +73,7 @@ def add_tenant_column_sql(table: str) -> str:
     """Return the statement that adds tenant_id, which Postgres fills in. ``table`` is quoted."""
     return (
         f"ALTER TABLE {table}"
-        f" ADD COLUMN IF NOT EXISTS tenant_id uuid NOT NULL DEFAULT ({CURRENT_TENANT})"
+        f" ADD COLUMN IF NOT EXISTS tenant_id uuid NOT NULL DEFAULT ({fields.CURRENT_TENANT})"
     )
 
 
@@ -152,10 +150,10 @@ class GrantToApp(TableOperation):
         self.privileges = ", ".join(privileges)
 
     def forwards_sql(self, table: str) -> list[str]:
-        return [f"GRANT {self.privileges} ON {table} TO {APP_ROLE}"]
+        return [f"GRANT {self.privileges} ON {table} TO {naming.APP_ROLE}"]
 
     def backwards_sql(self, table: str) -> list[str]:
-        return [f"REVOKE {self.privileges} ON {table} FROM {APP_ROLE}"]
+        return [f"REVOKE {self.privileges} ON {table} FROM {naming.APP_ROLE}"]
 
 
 def protect_tables(privileges: Mapping[str, Sequence[str]]) -> list[TableOperation]:
@@ -362,7 +360,7 @@ def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
 def unprotected_schemas(schemas: str) -> set[str]:
     """Return the schemas with matching names that have a relation without policy or check."""
     values = {"policy": POLICY, "check": CHECK, "schemas": schemas}
-    return set(fetch_column(_UNPROTECTED_SCHEMAS, values))
+    return set(context.fetch_column(_UNPROTECTED_SCHEMAS, values))
 
 
 def enforce_rls(connection: Any) -> list[str]:
@@ -375,7 +373,7 @@ def enforce_rls(connection: Any) -> list[str]:
         unprotected = unprotected_relations(cursor, f"^{connection.schema_name}$")
         hopeless = [relation.name for relation in unprotected if not relation.can_be_protected]
         if hopeless:
-            raise UnprotectedSchema(
+            raise exceptions.UnprotectedSchema(
                 f"row-level security cannot protect {', '.join(hopeless)}: materialized views,"
                 " foreign tables, further permissive policies and a tenant_id that may be null"
                 " have no place in a tenant's schema"

@@ -25,12 +25,9 @@ import psycopg
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connections
 from django.utils.module_loading import import_string
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg import conninfo, sql
 
-from tenants.context import execute, fetch_value, tenant_connection
-from tenants.exceptions import KonstructError, PooledOwner, SchemaBusy
-from tenants.naming import APP_ROLE
+from tenants import context, exceptions, naming
 from tenants.postgresql.base import DatabaseWrapper
 
 # --- Advisory locks ------------------------------------------------------------------------------
@@ -97,7 +94,7 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
     # Two names with the same checksum wait for each other: slower, but correct.
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
     if not poll(partial(_try_lock, key), seconds=wait_seconds):
-        raise SchemaBusy(
+        raise exceptions.SchemaBusy(
             f"another process makes, migrates or drops the schema {schema_name}: wait for its end,"
             " or end it, and try again"
         )
@@ -129,7 +126,7 @@ def _lock_unless_held(key: tuple[int, int]) -> Iterator[bool]:
 
 def _try_lock(key: tuple[int, int]) -> bool:
     refuse_pooled_owner()
-    return bool(fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
+    return bool(context.fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
 
 
 def refuse_pooled_owner() -> None:
@@ -138,9 +135,9 @@ def refuse_pooled_owner() -> None:
     Raises:
         PooledOwner: this process reaches Postgres through a pooler.
     """
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     if connection.is_owners and connection.is_pooled:
-        raise PooledOwner(
+        raise exceptions.PooledOwner(
             "DATABASE_OWNER_URL goes through a connection pooler: migrating and provisioning hold"
             " locks of their session and build indexes outside of transactions. Set it to the"
             " address of Postgres itself; DATABASE_URL may keep the pooler's"
@@ -148,11 +145,11 @@ def refuse_pooled_owner() -> None:
 
 
 def _unlock(key: tuple[int, int]) -> None:
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     # In a broken transaction, or without a connection, the lock ends with the session.
     if connection.connection is not None and not connection.needs_rollback:
         try:
-            execute("SELECT pg_advisory_unlock(%s, %s)", key)
+            context.execute("SELECT pg_advisory_unlock(%s, %s)", key)
         except (InterfaceError, OperationalError):
             connection.close()
 
@@ -175,7 +172,7 @@ _KILLED_MILLISECONDS: Final = 30_000
 _TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MULTILINE)
 
 
-class ToolFailed(KonstructError):
+class ToolFailed(exceptions.KonstructError):
     """A program of Postgres is missing, or has failed."""
 
 
@@ -305,7 +302,7 @@ def restore_schema(session: Session, schema: str, dump: Path) -> None:
     first = (
         f"SET LOCAL lock_timeout = '60s'; DROP SCHEMA IF EXISTS {schema} CASCADE;"
         f" CREATE SCHEMA {schema};"
-        f" GRANT USAGE ON SCHEMA {schema} TO {APP_ROLE};"
+        f" GRANT USAGE ON SCHEMA {schema} TO {naming.APP_ROLE};"
     )
     # --schema leaves out the schema itself, and grants of the language plpgsql.
     restore = _command(None, "pg_restore", f"--schema={schema}", "--file=-", str(dump))
@@ -378,7 +375,7 @@ def _command(
             "options": None,
             "application_name": application_name,
         }
-        arguments = (f"--dbname={make_conninfo('', **parameters)}", *arguments)
+        arguments = (f"--dbname={conninfo.make_conninfo('', **parameters)}", *arguments)
     return [_program(name), *arguments], environment
 
 

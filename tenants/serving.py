@@ -11,12 +11,9 @@ from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction  # noqa: TID251 (claims are on the main server)
 from psycopg.errors import UndefinedTable
 
-from tenants import context, exceptions
+from tenants import context, exceptions, naming, outages, servers
 from tenants.models import Tenant, WorkspaceClaim
-from tenants.naming import as_tenant_id
-from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.migrating import fits
-from tenants.servers import MAIN, cache_server
 
 
 def require_serving(tenant_id: UUID) -> Tenant:
@@ -45,7 +42,7 @@ def find_tenant(tenant_id: UUID) -> Tenant:
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise exceptions.UnknownTenant(f"no tenant has the id {tenant_id}")
-    cache_server(tenant_id, tenant.server)
+    servers.cache_server(tenant_id, tenant.server)
     return tenant
 
 
@@ -80,7 +77,7 @@ def as_tenant_moving(error: Exception) -> exceptions.TenantMoving | None:
     with suppress(DatabaseError):
         tenant = Tenant.objects.filter(id=tenant_id).first()
         if tenant is not None and (tenant.moving_to or tenant.server != context.current_server()):
-            cache_server(tenant_id, tenant.server)
+            servers.cache_server(tenant_id, tenant.server)
             return exceptions.TenantMoving(tenant.slug)
     return None
 
@@ -93,7 +90,7 @@ def claim_workspace(channel: str, workspace: str) -> None:
     """
     tenant_id = context.required_tenant_id()
     try:
-        with transaction.atomic(using=MAIN):
+        with transaction.atomic(using=servers.MAIN):
             WorkspaceClaim.objects.create(channel=channel, workspace=workspace, tenant_id=tenant_id)
     except IntegrityError:
         # Another tenant's claim is not visible here.
@@ -137,12 +134,12 @@ class TenantTask(Task):
         try:
             with context.public_scope():
                 # First, because it gives the server on which the tenant is entered.
-                require_serving(as_tenant_id(tenant_id))
+                require_serving(naming.as_tenant_id(tenant_id))
             with context.tenant_scope(tenant_id):
                 return super().__call__(*args, **kwargs)
-        except (exceptions.TenantNotServing, exceptions.UnknownTenant, *OUTAGES) as error:
+        except (exceptions.TenantNotServing, exceptions.UnknownTenant, *outages.OUTAGES) as error:
             if self.request.called_directly:
                 raise
             # The job stays in its table. The traceback of an outage does not help.
-            logger.warning("task %s is not run: %s", self.name, outage_reason(error))
+            logger.warning("task %s is not run: %s", self.name, outages.outage_reason(error))
             raise Ignore from error

@@ -10,23 +10,20 @@ from django.conf import settings
 from django.contrib.auth.forms import PasswordResetForm
 from django.utils import translation
 
-from tenants import jobs
+from tenants import jobs, outages, servers, serving
 from tenants.context import public_scope, tenant_scope
-from tenants.outages import OUTAGES, outage_reason
-from tenants.servers import MAIN
-from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
 
 @shared_task(name=jobs.WORK)
-def work(kind: str, server: str = MAIN, is_swept: bool = False) -> None:
+def work(kind: str, server: str = servers.MAIN, is_swept: bool = False) -> None:
     """Do jobs of this kind on a server until none can be claimed, see `tenants.jobs.work`."""
     try:
         jobs.work(jobs.KINDS[kind], server, is_swept=is_swept)
-    except OUTAGES as error:
+    except outages.OUTAGES as error:
         # The job stays queued. The traceback of an outage does not help.
-        logger.warning("the %s jobs wait: %s", kind, outage_reason(error))
+        logger.warning("the %s jobs wait: %s", kind, outages.outage_reason(error))
         raise Ignore from error
 
 
@@ -35,8 +32,8 @@ def sweep() -> int:
     """Wake workers for due jobs whose task was lost, or whose worker died."""
     try:
         return jobs.sweep()
-    except OUTAGES as error:
-        logger.warning("the sweep waits: %s", outage_reason(error))
+    except outages.OUTAGES as error:
+        logger.warning("the sweep waits: %s", outages.outage_reason(error))
         raise Ignore from error
 
 
@@ -55,7 +52,7 @@ def send_password_links(
     """Mail a link to each person of a tenant, or to each operator, who has this address."""
     if tenant_id is not None:
         with public_scope():
-            require_serving(UUID(tenant_id))
+            serving.require_serving(UUID(tenant_id))
     scope = tenant_scope(UUID(tenant_id)) if tenant_id else public_scope()
     with scope, translation.override(language):
         form = PasswordResetForm({"email": email})

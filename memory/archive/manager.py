@@ -14,10 +14,9 @@ import apsw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memory import arguments
+from memory import arguments, conf
 from memory.archive import database
 from memory.archive.sqlite_manager import Message, SQLiteManager, new_id
-from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 # What sqlite-vec reads: single precision.
@@ -104,7 +103,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
     def __init__(
         self,
         path: str | os.PathLike[str] | SQLiteManager,
-        dimensions: int = EMBEDDING_DIMENSIONS,
+        dimensions: int = conf.EMBEDDING_DIMENSIONS,
     ) -> None:
         self.dimensions = arguments.count_argument("dimensions", dimensions)
         if self.dimensions > MAX_DIMENSIONS:
@@ -410,7 +409,7 @@ class MemoryManager(SQLiteManager):
         path: str | os.PathLike[str],
         embedder: Embedder | None = None,
         *,
-        dimensions: int = EMBEDDING_DIMENSIONS,
+        dimensions: int = conf.EMBEDDING_DIMENSIONS,
     ) -> None:
         super().__init__(path)
         self._embedder: Embedder = ProductEmbedder() if embedder is None else embedder

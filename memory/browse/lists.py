@@ -9,20 +9,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import (
-    Case,
-    Count,
-    Exists,
-    Expression,
-    F,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    TextField,
-    Value,
-    When,
-)
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.fields import TextField
 from django.db.models.functions import Coalesce, JSONObject, Left, Length, NullIf
 
 from memory import conf, models
@@ -253,7 +241,7 @@ def turns_beside(
     )
 
 
-def channel_of_thread() -> Expression:
+def channel_of_thread() -> Case:
     """Return the expression of a message's channel; of a copy for another agent, the thread's."""
     others = models.Message.objects.filter(
         thread_id=OuterRef("thread_id"), user_id=OuterRef("user_id")

@@ -15,10 +15,9 @@ from uuid import UUID
 
 from django.db import OperationalError
 
-from memory.conf import SEARCH_FLOOR
+from memory import conf, models
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.vectors import vector_literal
-from memory.models import Message, PendingEmbedding
 from memory.text import lexical
 from tenants import transaction
 from tenants.context import fetch_all, tenant_connection
@@ -152,7 +151,7 @@ WHERE message.number = ANY (%(numbers)s::bigint[]) OR message.id = ANY (%(ids)s:
 class MessageHit:
     """A message that matches a search."""
 
-    message: Message
+    message: models.Message
     score: float
     """The cosine plus WORDS_WEIGHT times `words`."""
     cosine: float | None
@@ -248,11 +247,11 @@ def search_messages(
         in_message = {word_of[term] for term in terms or ()}
         share = sum(idf[word] for word in in_message) / (sum(idf.values()) or 1)
         share = 1.0 if cosine is None and not in_message else share
-        if share or (cosine or 0) >= SEARCH_FLOOR:
+        if share or (cosine or 0) >= conf.SEARCH_FLOOR:
             found.append(((cosine or 0) + WORDS_WEIGHT * share, message_id, cosine, share))
     found.sort(key=lambda item: (-item[0], item[1]))
     best = found[: min(limit, MAX_HITS)]
-    rows = Message.objects.in_bulk([message_id for _, message_id, *_ in best])
+    rows = models.Message.objects.in_bulk([message_id for _, message_id, *_ in best])
     hits = [
         MessageHit(rows[message_id], score, cosine, share)
         for score, message_id, cosine, share in best
@@ -313,8 +312,8 @@ def _unindexed_numbers(lexemes: Mapping[str, str], message_filter: MessageFilter
         "message__created_at__gte": message_filter.since,
         "message__created_at__lt": message_filter.until,
     }
-    newest = PendingEmbedding.objects.order_by("-message__number").values("pk")
-    rows = PendingEmbedding.objects.filter(
+    newest = models.PendingEmbedding.objects.order_by("-message__number").values("pk")
+    rows = models.PendingEmbedding.objects.filter(
         pk__in=newest[:MAX_UNINDEXED],
         **{name: value for name, value in conditions.items() if value is not None},
     )

@@ -26,21 +26,13 @@ from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from psycopg import Cursor, IsolationLevel
-from psycopg.rows import DictRow, dict_row
+from psycopg import Cursor, IsolationLevel, rows
 
-from memory.arguments import new_id_argument, text_argument
-from memory.exceptions import (
-    CheckpointRefused,
-    InvalidArgument,
-    SessionTablesOutdated,
-    UnreadableSession,
-)
-from tenants import naming, transaction
+from memory import arguments, exceptions
+from tenants import models, naming, transaction
 from tenants.audit.people import hold_people
 from tenants.context import tenant_connection, tenant_scope
 from tenants.limits import quotas
-from tenants.models import Tenant
 from tenants.postgresql.base import DatabaseWrapper
 
 ClassName = tuple[str, str]
@@ -114,7 +106,7 @@ class TenantPostgresSaver(PostgresSaver):
         self.tenant_id = naming.as_tenant_id(tenant_id)
 
     @contextmanager
-    def _cursor(self, *, pipeline: bool = False) -> abc.Iterator[Cursor[DictRow]]:
+    def _cursor(self, *, pipeline: bool = False) -> abc.Iterator[Cursor[rows.DictRow]]:
         """Open a cursor inside the tenant; all of its statements are one transaction."""
         with _in_tenant(self.tenant_id) as wrapper:
             wrapper.ensure_connection()
@@ -127,7 +119,7 @@ class TenantPostgresSaver(PostgresSaver):
                     in_pipeline = connection.pipeline() if pipeline else nullcontext()
                     with (
                         in_pipeline,
-                        connection.cursor(binary=True, row_factory=dict_row) as cursor,
+                        connection.cursor(binary=True, row_factory=rows.dict_row) as cursor,
                     ):
                         yield cursor
             finally:
@@ -149,7 +141,7 @@ class TenantPostgresSaver(PostgresSaver):
                 cursor.execute("SELECT coalesce(max(v), -1) AS version FROM checkpoint_migrations")
                 version = (cursor.fetchone() or {})["version"]
         if version < (wanted := len(self.MIGRATIONS) - 1):
-            raise SessionTablesOutdated(
+            raise exceptions.SessionTablesOutdated(
                 f"tenant {self.tenant_id} has LangGraph's tables in version {version} and"
                 f" needs {wanted}: run `manage.py migrate`"
             )
@@ -182,10 +174,10 @@ class TenantPostgresSaver(PostgresSaver):
     @contextmanager
     def _writing(self, config: Any) -> abc.Iterator[None]:
         """Run the block in a transaction, unless the thread or the tenant refuses new rows."""
-        new_id_argument("thread_id", str(config["configurable"]["thread_id"]))
+        arguments.new_id_argument("thread_id", str(config["configurable"]["thread_id"]))
         with _in_tenant(self.tenant_id), transaction.atomic():
             quotas.refuse_full_storage(
-                Tenant.objects.only("quotas", "usage").get(pk=self.tenant_id)
+                models.Tenant.objects.only("quotas", "usage").get(pk=self.tenant_id)
             )
             yield
 
@@ -207,7 +199,7 @@ class TenantPostgresSaver(PostgresSaver):
         if found is None:
             return None
         if max_bytes is not None and found["bytes"] > max_bytes:
-            raise UnreadableSession(
+            raise exceptions.UnreadableSession(
                 f"the {channel} of thread {thread_id!r} have {found['bytes']:,} bytes;"
                 f" at most {max_bytes:,} are read here"
             )
@@ -270,7 +262,7 @@ class StrictSerializer(jsonplus.JsonPlusSerializer):
         try:
             type_, data = super().dumps_typed(obj)
         except ormsgpack.MsgpackEncodeError as error:
-            raise CheckpointRefused(
+            raise exceptions.CheckpointRefused(
                 f"a checkpoint cannot hold this value: {error}; keep plain data in its place"
             ) from error
         check_value(type_, bytes(data), self.allowed)
@@ -319,7 +311,7 @@ def check_value(type_: str, data: bytes, allowed: abc.Collection[ClassName]) -> 
             that is not allowed.
     """
     if type_ not in ("msgpack", "json", "null", "bytes", "bytearray"):
-        raise CheckpointRefused(
+        raise exceptions.CheckpointRefused(
             f"a checkpoint's value has the encoding {type_[:80]!r}, which is not read: only"
             " msgpack, json, bytes, bytearray and null are"
         )
@@ -334,7 +326,7 @@ def check_value(type_: str, data: bytes, allowed: abc.Collection[ClassName]) -> 
     except (ValueError, RecursionError) as error:
         refusals = refusals or [f"is not readable {type_}: {str(error)[:200]}"]
     if refusals:
-        raise CheckpointRefused(f"a checkpoint's value {refusals[0]}")
+        raise exceptions.CheckpointRefused(f"a checkpoint's value {refusals[0]}")
 
 
 def _checks(
@@ -402,11 +394,15 @@ def check_json(where: str, value: Any) -> None:
         for place, item in enumerate(value):
             check_json(f"{where}[{place}]", item)
     elif isinstance(value, Enum):
-        raise CheckpointRefused(f"{where} holds {value!r:.80}: use its value, or a list with it")
+        raise exceptions.CheckpointRefused(
+            f"{where} holds {value!r:.80}: use its value, or a list with it"
+        )
     elif isinstance(value, float) and not math.isfinite(value):
-        raise CheckpointRefused(f"{where} holds {value}, which JSON does not have; use None")
+        raise exceptions.CheckpointRefused(
+            f"{where} holds {value}, which JSON does not have; use None"
+        )
     elif isinstance(value, str):
         try:
-            text_argument(where, value)
-        except InvalidArgument as error:
-            raise CheckpointRefused(str(error)) from error
+            arguments.text_argument(where, value)
+        except exceptions.InvalidArgument as error:
+            raise exceptions.CheckpointRefused(str(error)) from error

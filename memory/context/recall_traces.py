@@ -10,13 +10,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from memory.conf import ERASED_PART
-from memory.context import recall_events
-from memory.context.segments import join
-from memory.models import RecallEvent, RecallExclusion
+from memory import conf, models
+from memory.context import recall_events, segments
 
 
-def traces(events: Iterable[RecallEvent]) -> list[dict[str, Any]]:
+def traces(events: Iterable[models.RecallEvent]) -> list[dict[str, Any]]:
     """Return the recalls and the prompts of events, as they were recorded, from the present rows.
 
     An erased or deleted part is "[erased]", and `is_erased` is true.
@@ -28,7 +26,7 @@ def traces(events: Iterable[RecallEvent]) -> list[dict[str, Any]]:
     return [_Reader(event, rows).trace() for event in events]
 
 
-def with_queries(events: Iterable[RecallEvent]) -> list[RecallEvent]:
+def with_queries(events: Iterable[models.RecallEvent]) -> list[models.RecallEvent]:
     """Return the events, each with its search query as `query`. One statement reads all of them."""
     events = list(events)
     rows = recall_events.SourceRows(chain.from_iterable(event.sources for event in events))
@@ -41,7 +39,7 @@ def with_queries(events: Iterable[RecallEvent]) -> list[RecallEvent]:
 class _Reader:
     """Reads one event."""
 
-    def __init__(self, event: RecallEvent, rows: recall_events.SourceRows) -> None:
+    def __init__(self, event: models.RecallEvent, rows: recall_events.SourceRows) -> None:
         self.event, self.rows = event, rows
         self.document = recall_events.unpack(bytes(event.packed))
         digests = dict(self.document[8])
@@ -57,8 +55,8 @@ class _Reader:
 
     def text(self, stored: Any) -> str:
         """Return the text of stored segments."""
-        text = join(stored, self.sources, self.unmatched)
-        self.is_erased = self.is_erased or ERASED_PART in text
+        text = segments.join(stored, self.sources, self.unmatched)
+        self.is_erased = self.is_erased or conf.ERASED_PART in text
         return text
 
     def trace(self) -> dict[str, Any]:
@@ -100,14 +98,14 @@ class _Reader:
         numbers += [number for number, _, *words in cuts if words]
         if not numbers:
             return {}
-        rows = RecallExclusion.objects.filter(message_id__in=[self.ids[n] for n in numbers])
+        rows = models.RecallExclusion.objects.filter(message_id__in=[self.ids[n] for n in numbers])
         keys = ("message_id", "start", "end", "memory_id", "reason")
         return {tuple(key): reason for *key, reason in rows.values_list(*keys)}
 
     def _hit(self, hit: Any, reasons: Mapping[tuple[Any, ...], str]) -> dict[str, Any]:
         if isinstance(hit, int):
             text = self.text([[hit]])
-            return {"content": text} if text == ERASED_PART else json.loads(text)
+            return {"content": text} if text == conf.ERASED_PART else json.loads(text)
         number, content, neighbours, words = hit
         row = self.rows.messages.get(self.ids[number], {})
         return {

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from memory.arguments import is_unicode
-from memory.exceptions import InvalidArgument
+from memory import arguments, exceptions
 from memory.models import Conversation, ConversationItem
 from tenants.audit.people import hold_people
 
@@ -64,7 +63,7 @@ def _text(item: Mapping[str, Any]) -> str:
     try:
         text = json.dumps(item, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
-        raise InvalidArgument(
+        raise exceptions.InvalidArgument(
             "an item holds a number that no float can hold, such as 1e400: send it as text"
         ) from error
-    return text if is_unicode(text) else json.dumps(item)
+    return text if arguments.is_unicode(text) else json.dumps(item)

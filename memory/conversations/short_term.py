@@ -15,13 +15,11 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from memory import arguments, conf
+from memory import arguments, conf, exceptions, models
 from memory.conversations import window_store
 from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
-from memory.exceptions import InvalidArgument
-from memory.models import WindowClear
 from tenants import redis_keys, transaction
-from tenants.context import asynchronous, known_tenant, tenant_scope
+from tenants.context import known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 
 logger = logging.getLogger(__name__)
@@ -92,7 +90,7 @@ class UserWindow(Window):
 def _require_tenant(tenant_id: UUID | str) -> None:
     """Raise InvalidTenantId or UnknownTenant if there is no such tenant."""
     with known_tenant(tenant_id):
-        WindowClear.objects.exists()
+        models.WindowClear.objects.exists()
 
 
 def _as_uuid(value: UUID | str) -> UUID | None:
@@ -133,9 +131,6 @@ def get_recent_messages(
             return [turn.as_dict() for turn in window.transcript(size)[-n:]]
 
 
-aget_recent_messages = asynchronous(get_recent_messages)
-
-
 def append_message(
     tenant_id: UUID | str,
     agent_id: UUID | str,
@@ -158,7 +153,7 @@ def append_message(
     """
     size = arguments.count_argument("window", window)
     if not isinstance(content, str):
-        raise InvalidArgument(f"content={content!r} is not text")
+        raise exceptions.InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=arguments.role_argument(role), content=content)
     target = UserWindow.of(tenant_id, agent_id, user_id)
     if isinstance(role, TurnRole) and role.collect(target.key, content):
@@ -168,9 +163,6 @@ def append_message(
     with target.in_tenant(), target.log_outage():
         target.read(size)  # writes a copy that was lost
         window_store.append(target.key, [turn], window=size, may_create=True)
-
-
-aappend_message = asynchronous(append_message)
 
 
 class TurnRole(str):
@@ -237,7 +229,7 @@ def append_turns(
     size = arguments.count_argument("window", window)
     for turn in turns:
         if not turn.message_id:
-            raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
+            raise exceptions.InvalidArgument(f"{turn!r} has no message_id: see append_message")
     target = UserWindow.of(tenant_id, agent_id, user_id)
     if not turns:
         return
@@ -270,9 +262,6 @@ def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> N
         window.conversation.clear()
         threads = window_store.threads_of(window.conversation.agent_id, user_id)
         transaction.on_commit(partial(_delete_copies, tenant, window.key, threads))
-
-
-aclear_window = asynchronous(clear_window)
 
 
 def _delete_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:

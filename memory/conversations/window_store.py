@@ -19,8 +19,7 @@ from uuid import UUID
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django_redis import get_redis_connection
-from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis import Redis, exceptions
 
 from memory.arguments import ROLES, count_argument, id_argument
 from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL, WINDOW
@@ -257,7 +256,7 @@ def read(key: str) -> list[bytes]:
     """Return all entries, oldest first; none if the list is missing, or is no list."""
     try:
         entries = _client().lrange(key, 0, -1)
-    except ResponseError as error:
+    except exceptions.ResponseError as error:
         if not str(error).startswith("WRONGTYPE"):
             raise
         return []
@@ -472,7 +471,7 @@ def get_thread_turns(
         window = ThreadWindow.of(thread_id, channel)
         try:
             turns = window.read(WINDOW)
-        except RedisError as error:
+        except exceptions.RedisError as error:
             logger.warning("a thread is read from the transcript: %s", error)
             turns = [turn.as_dict() for turn in window.transcript(WINDOW)]
     # Two simultaneous turns may be appended in the other order.
@@ -495,7 +494,7 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
         previous = before.values_list("pk", flat=True).first()
         try:
             window.append([ThreadTurn.of(message)], WINDOW, str(previous or NO_PREVIOUS_TURN))
-        except RedisError as error:
+        except exceptions.RedisError as error:
             logger.warning("the thread of message %s was not appended to: %s", message.pk, error)
 
 

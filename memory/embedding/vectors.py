@@ -10,19 +10,13 @@ from pgvector import Vector
 from pgvector.django import CosineDistance
 from pgvector.psycopg.vector import VectorBinaryDumper, VectorDumper
 
-from memory.conf import (
-    EMBEDDING_DIMENSIONS,
-    EXACT_ROWS,
-    HNSW_CANDIDATES_PER_ROW,
-    HNSW_EF_SEARCH,
-    HNSW_MAX_SCAN_TUPLES,
-)
+from memory import conf
 from tenants import transaction
 from tenants.context import tenant_connection
 
 # One template for a whole vector is faster than formatting each number. Nine digits are enough for
 # single precision.
-_LITERAL: Final = f"[{','.join(['%.9g'] * EMBEDDING_DIMENSIONS)}]"
+_LITERAL: Final = f"[{','.join(['%.9g'] * conf.EMBEDDING_DIMENSIONS)}]"
 
 
 def vector_literal(vector: np.ndarray[Any, Any] | list[float]) -> str:
@@ -60,12 +54,12 @@ def nearest(rows: QuerySet[Any], vector: Sequence[float], limit: int) -> list[An
     newest comes first.
     """
     distance = CosineDistance("embedding", vector)
-    if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
-        candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
+    if rows[: conf.EXACT_ROWS + 1].count() > conf.EXACT_ROWS:
+        candidates = max(limit * conf.HNSW_CANDIDATES_PER_ROW, conf.HNSW_EF_SEARCH)
         settings = {
             "hnsw.iterative_scan": "relaxed_order",
-            "hnsw.ef_search": str(HNSW_EF_SEARCH),
-            "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
+            "hnsw.ef_search": str(conf.HNSW_EF_SEARCH),
+            "hnsw.max_scan_tuples": str(conf.HNSW_MAX_SCAN_TUPLES),
             # Without sorts, only the index has the order.
             "enable_sort": "off",
         }

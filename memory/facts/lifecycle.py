@@ -14,36 +14,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
+from django.utils import crypto, timezone
 
-from memory import arguments, exceptions, fields
+from memory import arguments, exceptions, fields, models
 from memory.embedding.embedder import model_version
-from memory.facts.rows import (
-    MAX_ATTEMPTS,
-    check_entry,
-    exclude_corrected,
-    include_corrected,
-    insert,
-    keep_version,
-    same_scope,
-    write_attributes,
-)
-from memory.models.conversations import Message
-from memory.models.facts import (
-    SYSTEM,
-    Author,
-    AuthorKind,
-    FactAction,
-    FactEvent,
-    FactEvidence,
-    FactKind,
-    FactState,
-    MemoryEntry,
-    MemoryEntryQuerySet,
-)
-from tenants import transaction
-from tenants.context import execute
+from memory.facts import rows as fact_rows
+from memory.models.facts import Author, FactAction, FactEvent, FactEvidence, FactState, MemoryEntry
+from tenants import context, transaction
 from tenants.outbox import events as outbox
 from tenants.outbox.models import EventType
 
@@ -53,7 +30,11 @@ REJECTED_BEFORE: Final = "rejected before"
 NO_REVIEW: Final = "no review required"
 MORE_EVIDENCE: Final = "more evidence"
 # Authors of decisions, as opposed to extraction runs.
-DECIDING_AUTHORS: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
+DECIDING_AUTHORS: Final = (
+    models.AuthorKind.PERSON,
+    models.AuthorKind.PROGRAM,
+    models.AuthorKind.OPERATOR,
+)
 
 EVENT_BY_STATE: Final[dict[str, EventType]] = {
     FactState.PROPOSED: EventType.FACT_PROPOSED,
@@ -67,7 +48,7 @@ EVENT_BY_STATE: Final[dict[str, EventType]] = {
 class Quote:
     """The words of a message from `start` to before `end`, counted in characters."""
 
-    message: Message
+    message: models.Message
     start: int
     end: int
 
@@ -81,7 +62,7 @@ class Quote:
         """Keyed digest of the message's user, time and text. Copies of a message have the same."""
         message = self.message
         source = "\0".join((message.user_id, message.created_at.isoformat(), message.content))
-        return salted_hmac("memory.facts.evidence", source, algorithm="sha256").digest()
+        return crypto.salted_hmac("memory.facts.evidence", source, algorithm="sha256").digest()
 
 
 class Outcome(StrEnum):
@@ -164,12 +145,12 @@ def record_candidate(
             fact of the same subject and slot.
         FactBusy: others stored and deleted the same text during MAX_ATTEMPTS attempts.
     """
-    check_entry(entry)
-    if not quotes or entry.kind == FactKind.ENTERED:
+    fact_rows.check_entry(entry)
+    if not quotes or entry.kind == models.FactKind.ENTERED:
         raise exceptions.InvalidArgument("a candidate has quotes, and is observed or inferred")
     entry.embedding = arguments.vector_argument("embedding", entry.embedding)
     entry.embedding_model = model_version()
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(fact_rows.MAX_ATTEMPTS):
         with transaction.atomic():
             if supersedes and not _facts_of_slot(entry).filter(memory_id=supersedes).exists():
                 raise exceptions.InvalidArgument(
@@ -181,7 +162,7 @@ def record_candidate(
             recorded = record(entry, quotes, author=author, review=review, superseded_id=supersedes)
             if recorded is not None:
                 return recorded
-    raise exceptions.FactBusy(MAX_ATTEMPTS)
+    raise exceptions.FactBusy(fact_rows.MAX_ATTEMPTS)
 
 
 def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) -> None:
@@ -198,7 +179,7 @@ def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) 
     current = _fact_to_supersede(fact, superseded_id)
     if current is None or _is_past(fact, current) or _decisions([current.memory_id]).exists():
         return
-    _supersede(current, by=fact, author=SYSTEM)
+    _supersede(current, by=fact, author=models.SYSTEM)
 
 
 def supersede_by_entered(memory_id: UUID, author: Author) -> None:
@@ -210,7 +191,7 @@ def supersede_by_entered(memory_id: UUID, author: Author) -> None:
     fact = MemoryEntry.objects.entries().get(memory_id=memory_id)
     # Of two values at once the second one supersedes the first one.
     key = f"konstruct.slots {fact.agent_id} {fact.user_id}"
-    execute("SELECT public.wait_for_tenant_lock(%s)", [key])
+    context.execute("SELECT public.wait_for_tenant_lock(%s)", [key])
     current = _fact_to_supersede(fact, None)
     if current is None:
         return
@@ -228,7 +209,11 @@ def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
     if entry.slot and entry.value:
         is_same |= Q(slot=entry.slot, subject__iexact=entry.subject, value__iexact=entry.value)
     candidates = list(
-        same_scope(entry).entries().filter(is_same).select_for_update().order_by("created_at")
+        fact_rows.same_scope(entry)
+        .entries()
+        .filter(is_same)
+        .select_for_update()
+        .order_by("created_at")
     )
     order = [FactState.ACTIVE, FactState.PROPOSED, FactState.SUPERSEDED]
     return min(
@@ -263,13 +248,13 @@ def _record_new(
     entry.state = (
         FactState.PROPOSED if review else FactState.SUPERSEDED if is_past else FactState.ACTIVE
     )
-    if insert(entry) is not entry:
+    if fact_rows.insert(entry) is not entry:
         return None
     _add_evidence(entry, quotes, entry.run_id)
     record_event(entry, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return RecordedCandidate(Outcome.PROPOSED, entry.memory_id)
-    record_event(entry, FactAction.CONFIRM, author=SYSTEM, reason=NO_REVIEW)
+    record_event(entry, FactAction.CONFIRM, author=models.SYSTEM, reason=NO_REVIEW)
     if is_past:
         return RecordedCandidate(Outcome.PAST, entry.memory_id)
     if current is not None:
@@ -311,7 +296,7 @@ def _record_again(
         review = _with_reason(review, REJECTED_BEFORE)
     if current is not None and _is_from_person(current):
         review = _with_reason(review, CONFLICT)
-    keep_version(existing, until=newest)
+    fact_rows.keep_version(existing, until=newest)
     _save(
         existing,
         state=FactState.PROPOSED if review else FactState.ACTIVE,
@@ -321,7 +306,7 @@ def _record_again(
         review_reason=review,
         replaces=current.memory_id if current else None,
     )
-    write_attributes(existing)
+    fact_rows.write_attributes(existing)
     record_event(existing, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return RecordedCandidate(Outcome.PROPOSED, memory_id)
@@ -367,7 +352,7 @@ def refuse_own_proposal(memory_id: UUID, author: Author) -> None:
         is_own = author.owns_proposal(memory_id)
     else:
         is_own = (
-            author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN)
+            author.kind in (models.AuthorKind.PROGRAM, models.AuthorKind.RUN)
             and FactEvent.objects.filter(
                 memory_id=memory_id,
                 action=FactAction.PROPOSE,
@@ -405,7 +390,7 @@ def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
     with transaction.atomic():
         fact = _lock_fact(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
         _save(fact, state=FactState.RETRACTED, retracted_at=timezone.now())
-        exclude_corrected(fact, author=author, reason=reason)
+        fact_rows.exclude_corrected(fact, author=author, reason=reason)
         record_event(fact, FactAction.RETRACT, author=author, reason=reason)
     return fact
 
@@ -433,7 +418,7 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
             if fact.state == FactState.SUPERSEDED:
                 changes["valid_to"] = None
         _save(fact, **changes)
-        include_corrected([memory_id])
+        fact_rows.include_corrected([memory_id])
         record_event(fact, FactAction.RESTORE, author=author, reason=reason)
     return fact
 
@@ -477,7 +462,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
             if fact in removed or (not fact.is_multi_valued and _current_value(fact)):
                 continue
             _save(fact, state=FactState.ACTIVE, valid_to=None)
-            include_corrected([fact.memory_id])
+            fact_rows.include_corrected([fact.memory_id])
             record_event(fact, FactAction.RESTORE, author=author, reason=reason)
             restored.append(fact)
     return {"removed": removed, "restored": restored, "kept": kept}
@@ -486,7 +471,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
 # --- Rows -----------------------------------------------------------------------------------------
 
 
-def _facts_for_update() -> MemoryEntryQuerySet:
+def _facts_for_update() -> models.MemoryEntryQuerySet:
     return MemoryEntry.objects.entries().select_for_update().order_by("memory_id")
 
 
@@ -499,9 +484,9 @@ def _lock_fact(memory_id: UUID, *states: FactState) -> MemoryEntry:
     return fact
 
 
-def _facts_of_slot(fact: MemoryEntry) -> MemoryEntryQuerySet:
+def _facts_of_slot(fact: MemoryEntry) -> models.MemoryEntryQuerySet:
     """Return the facts of the same agent and user with the same subject and slot."""
-    rows = same_scope(fact).entries()
+    rows = fact_rows.same_scope(fact).entries()
     return rows.filter(slot=fact.slot, subject__iexact=fact.subject) if fact.slot else rows.none()
 
 
@@ -522,7 +507,7 @@ def _current_value(fact: MemoryEntry) -> MemoryEntry | None:
     return _other_values(fact).order_by("-valid_from").first()
 
 
-def _other_values(fact: MemoryEntry) -> MemoryEntryQuerySet:
+def _other_values(fact: MemoryEntry) -> models.MemoryEntryQuerySet:
     others = _facts_of_slot(fact).as_of().exclude(memory_id=fact.memory_id)
     return others.exclude(value__iexact=fact.value).select_for_update()
 
@@ -537,7 +522,7 @@ def _is_from_person(fact: MemoryEntry) -> bool:
 
     A model may only propose a new value of it.
     """
-    return fact.kind == FactKind.ENTERED or _decisions([fact.memory_id]).exists()
+    return fact.kind == models.FactKind.ENTERED or _decisions([fact.memory_id]).exists()
 
 
 def _decisions(memory_ids: Collection[UUID]) -> QuerySet[FactEvent]:
@@ -561,8 +546,8 @@ def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
         valid_to_precision=by.valid_from_precision,
     )
     record_event(fact, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
-    if by.kind == FactKind.ENTERED and author.kind in DECIDING_AUTHORS:
-        exclude_corrected(fact, author=author, new_content=by.content)
+    if by.kind == models.FactKind.ENTERED and author.kind in DECIDING_AUTHORS:
+        fact_rows.exclude_corrected(fact, author=author, new_content=by.content)
 
 
 def _save(fact: MemoryEntry, **changes: Any) -> None:

@@ -16,25 +16,13 @@ from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import DatabaseDefault
 
-from memory import arguments
+from memory import arguments, models
 from memory.conversations import short_term, window_store
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.vectors import nearest
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.fields import digest
-from memory.models import Message, PromptSource, RecallEvent, RecallExclusion, attributes
-from memory.models.facts import (
-    SYSTEM,
-    Author,
-    FactChanges,
-    FactEvidence,
-    FactKind,
-    FactState,
-    MemoryAttribute,
-    MemoryEntry,
-    MemoryEntryQuerySet,
-    server_clock,
-)
+from memory.models.facts import Author, FactState, MemoryEntry, MemoryEntryQuerySet
 from memory.text.lexical import lexemes
 from tenants import context, transaction
 from tenants.audit.access_log import Actor, record_access
@@ -65,7 +53,7 @@ def check_entry(entry: MemoryEntry) -> None:
     if entry.external_id is not None:
         arguments.new_id_argument("external_id", entry.external_id)
     entry.metadata = {} if entry.metadata is None else entry.metadata
-    attributes.metadata_values(entry.metadata)
+    models.attributes.metadata_values(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
         if value is not None and not isinstance(value, DatabaseDefault):
@@ -137,7 +125,7 @@ def insert(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def merge_into(
-    memory_id: UUID, entry: MemoryEntry, *, revived: bool, author: Author = SYSTEM
+    memory_id: UUID, entry: MemoryEntry, *, revived: bool, author: Author = models.SYSTEM
 ) -> MemoryEntry:
     """Merge the fields of `entry` into the fact that it is. Call it in a transaction.
 
@@ -147,7 +135,7 @@ def merge_into(
         revived: make the fact valid from now until the end of `entry`.
         author: of the exclusions from recall of a new text.
     """
-    given = {name: getattr(entry, name) for name in FactChanges.__annotations__}
+    given = {name: getattr(entry, name) for name in models.FactChanges.__annotations__}
     slot = {name: given.pop(name) for name in ("slot", "subject", "is_multi_valued")}
     changes = {name: value for name, value in given.items() if value not in (None, "")}
     if entry.slot:
@@ -158,7 +146,7 @@ def merge_into(
         changes.pop("valid_from", None)
     return update_entry(
         memory_id,
-        cast(FactChanges, changes),
+        cast(models.FactChanges, changes),
         embedding=entry.embedding,
         replaces_metadata=entry.external_id is not None,
         from_now=revived,
@@ -168,12 +156,12 @@ def merge_into(
 
 def update_entry(
     memory_id: UUID,
-    changes: FactChanges,
+    changes: models.FactChanges,
     *,
     embedding: list[float] | None = None,
     replaces_metadata: bool = False,
     from_now: bool = False,
-    author: Author = SYSTEM,
+    author: Author = models.SYSTEM,
     reason: str = "",
 ) -> MemoryEntry:
     """Copy an entry's row as a version, and set its new values. Call it in a transaction.
@@ -197,11 +185,13 @@ def update_entry(
     values: dict[str, Any] = {**changes}
     if "metadata" in values and not replaces_metadata:
         values["metadata"] = merge_metadata(entry.metadata, values["metadata"])
-        attributes.metadata_values(values["metadata"])
+        models.attributes.metadata_values(values["metadata"])
     if not from_now and all(getattr(entry, name) == value for name, value in values.items()):
         return entry
     # Read after locking: a version of a concurrent writer is older.
-    now = MemoryEntry.objects.filter(memory_id=memory_id).values_list(server_clock()).get()[0]
+    now = (
+        MemoryEntry.objects.filter(memory_id=memory_id).values_list(models.server_clock()).get()[0]
+    )
     is_reworded = values.get("content", entry.content) != entry.content
     says_the_same = not is_reworded and values.get("value", entry.value) == entry.value
     given_from = values.get("valid_from")
@@ -216,8 +206,8 @@ def update_entry(
     version = keep_version(entry, until=valid_from)
     if is_reworded:
         # The evidence belongs to the old content; the new one is the caller's.
-        FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
-        entry.kind = FactKind.ENTERED
+        models.FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
+        entry.kind = models.FactKind.ENTERED
         entry.value = value_in(values["content"], entry)
         if embedding is None:  # it had this content when the caller read it
             embedding = embed([values["content"]])[0]
@@ -256,7 +246,7 @@ def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
     # A version that was to begin later, or had ended before, was never valid after this.
     old.valid_to = max(old.valid_from, min(until, old.valid_to or until))
     old.save(force_insert=True)
-    MemoryAttribute.objects.filter(memory_id=entry.memory_id).update(memory_id=old.memory_id)
+    models.MemoryAttribute.objects.filter(memory_id=entry.memory_id).update(memory_id=old.memory_id)
     return old
 
 
@@ -274,8 +264,10 @@ def _past_end(now: datetime, entry: MemoryEntry, ends: datetime | None) -> datet
 
 def write_attributes(entry: MemoryEntry) -> None:
     """Write the values of the entry's metadata into the table with b-tree indexes."""
-    MemoryAttribute.objects.bulk_create(
-        attributes.attributes_of(MemoryAttribute, entry.metadata, memory_id=entry.memory_id)
+    models.MemoryAttribute.objects.bulk_create(
+        models.attributes.attributes_of(
+            models.MemoryAttribute, entry.metadata, memory_id=entry.memory_id
+        )
     )
 
 
@@ -346,11 +338,11 @@ def nearest_facts(
     return [entry for entry in found if entry.score >= threshold]
 
 
-def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:
+def recalls_with(fact: MemoryEntry) -> QuerySet[models.RecallEvent]:
     """Return the recall events of the replies with the fact in their prompt, as a lazy query."""
-    others = PromptSource.objects.filter(source_id=fact.fact_id).values("event_id")
+    others = models.PromptSource.objects.filter(source_id=fact.fact_id).values("event_id")
     of_fact = Q(user_id=fact.user_id, sources__contains=[fact.fact_id]) | Q(pk__in=others)
-    return RecallEvent.objects.filter(of_fact)
+    return models.RecallEvent.objects.filter(of_fact)
 
 
 # --- Exclusions from recall ----------------------------------------------------------------------
@@ -381,7 +373,7 @@ SELECT * FROM memory_message WHERE role = 'assistant' AND id IN (
 
 def echoes(
     sources: Collection[UUID], user_ids: Collection[str], stems: set[str], *, minimum: int = 1
-) -> list[Message]:
+) -> list[models.Message]:
     """Return the replies that were written with a message or a fact, and repeat its words.
 
     Args:
@@ -394,13 +386,13 @@ def echoes(
     needed = max(minimum, (len(stems) + 1) // 2)
     if needed > len(stems):
         return []
-    replies = Message.objects.raw(_WRITTEN_WITH, values)
+    replies = models.Message.objects.raw(_WRITTEN_WITH, values)
     return [reply for reply in replies if len(stems.intersection(lexemes(reply.content))) >= needed]
 
 
 def echoes_of_message(
-    message: Message, start: int | None = None, end: int | None = None
-) -> list[Message]:
+    message: models.Message, start: int | None = None, end: int | None = None
+) -> list[models.Message]:
     """Return the echoes of a message, or of some of its words."""
     stems = set(lexemes(message.content[start:end]))
     minimum = MIN_REPEATED if start is None else 1
@@ -408,14 +400,14 @@ def echoes_of_message(
 
 
 def exclude_from_recall(
-    message: Message,
+    message: models.Message,
     *,
     author: Author,
     start: int | None = None,
     end: int | None = None,
     reason: str = "",
     request_id: str = "",
-) -> RecallExclusion:
+) -> models.RecallExclusion:
     """Leave a message, or some of its words, and the echoes of it out of recall.
 
     A whole message leaves the windows too. It is recorded in the access log.
@@ -443,7 +435,7 @@ def exclude_from_recall(
         )
     fields: dict[str, Any] = {"memory_id": None, "echo_of": None, "start": start, "end": end}
     with transaction.atomic():
-        exclusion, is_new = RecallExclusion.objects.get_or_create(
+        exclusion, is_new = models.RecallExclusion.objects.get_or_create(
             message=message, **fields, defaults=_columns(message, author, reason)
         )
         if is_new:
@@ -456,7 +448,7 @@ def exclude_from_recall(
 
 
 def include_again(
-    message: Message,
+    message: models.Message,
     *,
     author: Author,
     exclusion_id: UUID | None = None,
@@ -477,7 +469,7 @@ def include_again(
     Returns:
         The number of removed exclusions of the message.
     """
-    rows = RecallExclusion.objects.filter(message=message)
+    rows = models.RecallExclusion.objects.filter(message=message)
     if exclusion_id is not None:
         rows = rows.filter(pk=exclusion_id)
     with transaction.atomic():
@@ -485,7 +477,7 @@ def include_again(
             {"start": row.start, "end": row.end, "memory_id": str(row.memory_id or "")}
             for row in rows
         ]
-        _remove(RecallExclusion.objects.filter(Q(pk__in=rows) | Q(echo_of__in=rows)))
+        _remove(models.RecallExclusion.objects.filter(Q(pk__in=rows) | Q(echo_of__in=rows)))
         if removed:
             _record(Action.DELETE, message, author, request_id, reason=reason, removed=removed)
     return len(removed)
@@ -506,7 +498,9 @@ def exclude_corrected(
         reason: stored with the exclusions.
         new_content: the corrected fact. Its words do not count as the wrong value.
     """
-    cited = list(FactEvidence.objects.filter(memory=fact.memory_id).select_related("message"))
+    cited = list(
+        models.FactEvidence.objects.filter(memory=fact.memory_id).select_related("message")
+    )
     for row in cited:
         words = {"start": row.start, "end": row.end}
         _exclude([row.message], author, reason, memory_id=fact.memory_id, **words)
@@ -519,21 +513,23 @@ def exclude_corrected(
 def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
     """Undo the exclusions of corrected facts, or of versions of them; return their number."""
     ids: Any = facts.values("memory_id") if isinstance(facts, MemoryEntryQuerySet) else facts
-    return _remove(RecallExclusion.objects.filter(memory_id__in=ids))
+    return _remove(models.RecallExclusion.objects.filter(memory_id__in=ids))
 
 
-def _exclude(messages: Iterable[Message], author: Author, reason: str, **fields: Any) -> None:
+def _exclude(
+    messages: Iterable[models.Message], author: Author, reason: str, **fields: Any
+) -> None:
     """Exclude messages that are not excluded in this way already."""
-    RecallExclusion.objects.bulk_create(
+    models.RecallExclusion.objects.bulk_create(
         (
-            RecallExclusion(message=message, **_columns(message, author, reason), **fields)
+            models.RecallExclusion(message=message, **_columns(message, author, reason), **fields)
             for message in messages
         ),
         ignore_conflicts=True,
     )
 
 
-def _columns(message: Message, author: Author, reason: str) -> dict[str, Any]:
+def _columns(message: models.Message, author: Author, reason: str) -> dict[str, Any]:
     return {
         "agent_id": message.agent_id,
         "user_id": message.user_id,
@@ -544,7 +540,7 @@ def _columns(message: Message, author: Author, reason: str) -> dict[str, Any]:
     }
 
 
-def _remove(exclusions: "QuerySet[RecallExclusion]") -> int:
+def _remove(exclusions: "QuerySet[models.RecallExclusion]") -> int:
     """Delete exclusions. Windows lack their messages, and are written again after the commit."""
     columns = ("message__agent_id", "message__user_id", "message__thread_id")
     whole = exclusions.filter(start=None).order_by().distinct()
@@ -570,7 +566,7 @@ def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
 
 
 def _record(
-    action: Action, message: Message, author: Author, request_id: str, **detail: Any
+    action: Action, message: models.Message, author: Author, request_id: str, **detail: Any
 ) -> None:
     kind = author.kind if author.kind in ActorKind.values else ActorKind.UNKNOWN
     record_access(

@@ -10,23 +10,12 @@ from uuid import UUID
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
-from memory import arguments, fields
+from memory import arguments, exceptions, fields, models
 from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.embedding.embedder import embed, model_version, require_configured_model
-from memory.exceptions import FactBusy, FactNotFound
 from memory.facts import lifecycle, rows as fact_rows
-from memory.facts.rows import include_corrected
 from memory.models.attributes import metadata_values
-from memory.models.facts import (
-    SYSTEM,
-    Author,
-    FactAction,
-    FactChanges,
-    FactKind,
-    FactState,
-    MemoryEntry,
-    MemoryEntryQuerySet,
-)
+from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
 from memory.text.changes import differs_by_one_word
 from tenants import transaction
 from tenants.audit import people, tombstones
@@ -146,10 +135,10 @@ class LongTermMemory:
                 if existing is not None:
                     if existing.content != entry.content:
                         entry.embedding = _vector_of(entry)
-                    with suppress(FactNotFound):  # deleted meanwhile
+                    with suppress(exceptions.FactNotFound):  # deleted meanwhile
                         return _merge_duplicate(existing, entry, author)
             else:
-                raise FactBusy(fact_rows.MAX_ATTEMPTS)
+                raise exceptions.FactBusy(fact_rows.MAX_ATTEMPTS)
             others = fact_rows.same_scope(entry).as_of().exclude(memory_id=entry.memory_id)
             near = tuple(
                 other
@@ -209,7 +198,7 @@ class LongTermMemory:
         replaces_metadata: bool = False,
         author: Author = SYSTEM,
         reason: str = "",
-        **changes: Unpack[FactChanges],
+        **changes: Unpack[models.FactChanges],
     ) -> MemoryEntry:
         """Change a fact. The old state is kept as a version.
 
@@ -423,7 +412,7 @@ def embed_facts(entries: Sequence[MemoryEntry]) -> None:
         entry.embedding = vector
 
 
-def delete_facts(rows: MemoryEntryQuerySet) -> int:
+def delete_facts(rows: models.MemoryEntryQuerySet) -> int:
     """Remove facts of the current tenant, with all their versions, and return their number.
 
     All or none of them. `rows` are current facts, not versions.
@@ -505,7 +494,7 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
             lifecycle.refuse_own_proposal(existing.memory_id, author)
         merged = fact_rows.merge_into(existing.memory_id, entry, revived=revived, author=author)
         if revived:
-            include_corrected([existing.memory_id])
+            fact_rows.include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)

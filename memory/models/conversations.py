@@ -11,7 +11,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
-from memory import conf, fields
+from memory import conf
+from memory.fields import IdentityField
 from tenants.fields import json_object, one_of, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData, rows_of_user
@@ -101,7 +102,7 @@ class Message(AgentUserModel):
     """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
 
     id = random_id()
-    number = fields.IdentityField(unique=True, help_text="Order of insertion.")
+    number = IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField(
         "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
@@ -322,7 +323,7 @@ class ConversationItem(AgentUserModel):
     """A record of a framework's run: a message, a tool call or its result. Never changed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    number = fields.IdentityField(unique=True, help_text="Order of insertion.")
+    number = IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField("thread", help_text="The conversation.")
     item = models.TextField(help_text="JSON as text, since jsonb cannot store all JSON.")
     message = models.ForeignKey(

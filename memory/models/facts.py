@@ -13,8 +13,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from pgvector.django import HnswIndex, VectorField
 
-from memory.arguments import content_argument
-from memory.conf import EMBEDDING_DIMENSIONS
+from memory import arguments, conf
 from memory.fields import DigestField, IdentityField
 from memory.models.attributes import Attribute, with_metadata
 from tenants import fields
@@ -207,7 +206,7 @@ class MemoryEntry(TenantModel):
     content_digest = DigestField("content")
     metadata = fields.json_object(blank=True, help_text="Metadata, for search filters.")
     embedding = VectorField(
-        dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
+        dimensions=conf.EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
     embedding_model = models.TextField(
         help_text="Model and digest of its weights. Only vectors of one model can be compared."
@@ -273,7 +272,7 @@ class MemoryEntry(TenantModel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Rows of the database come as positional values, and a form begins with an empty entry.
         if kwargs and not args:
-            content_argument(kwargs.get("content"))
+            arguments.content_argument(kwargs.get("content"))
         super().__init__(*args, **kwargs)
 
     personal_data = rows_of_user(

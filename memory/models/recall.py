@@ -15,25 +15,11 @@ from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import RealField, pack_columns
-from memory.models.conversations import (
-    WITHOUT_MESSAGES,
-    AgentUserModel,
-    Message,
-    Role,
-    ScopedQuerySet,
-    server_now,
-)
+from memory.models import conversations
+from memory.models.conversations import AgentUserModel, Message, Role, ScopedQuerySet, server_now
 from memory.models.facts import AuthorKind, server_clock
-from tenants import fields
+from tenants import fields, personal_data as personal
 from tenants.models import TenantModel
-from tenants.personal_data import (
-    OF_MESSAGES_OF_USER,
-    OF_USER,
-    Export,
-    Merge,
-    PersonalData,
-    rows_of_user,
-)
 
 
 class ConversationEmbedding(AgentUserModel):
@@ -71,9 +57,9 @@ class ConversationEmbedding(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = rows_of_user(
+    personal_data = personal.rows_of_user(
         message="message_id",
-        export=Export(kind="embeddings", position=3, without=("quantized",)),
+        export=personal.Export(kind="embeddings", position=3, without=("quantized",)),
         retention="message_id IS NULL AND created_at < %(before)s",
     )
 
@@ -125,7 +111,7 @@ _SELECT_PENDING: Final = f"""
     FROM memory_pendingembedding AS pending
     LEFT JOIN tenants_job AS job ON job.tenant_id = pending.tenant_id
       AND job.kind = 'embedding' AND job.key = pending.message_id
-    WHERE {OF_MESSAGES_OF_USER} ORDER BY pending.message_id
+    WHERE {personal.OF_MESSAGES_OF_USER} ORDER BY pending.message_id
 """  # noqa: S608
 _INSERT_PENDING: Final = """
     INSERT INTO memory_pendingembedding (message_id, created_at)
@@ -160,10 +146,10 @@ class PendingEmbedding(TenantModel):
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         message="message_id",
         key="message_id",
-        export=Export(
+        export=personal.Export(
             kind="pending_embeddings",
             position=6,
             key=("message_id",),
@@ -213,17 +199,17 @@ class Scope(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         subject="user_id",
         agent="agent_id",
-        export=Export(kind="scopes", position=4),
-        merge=Merge(
+        export=personal.Export(kind="scopes", position=4),
+        merge=personal.Merge(
             for_messages="INSERT INTO memory_scope (id, agent_id, user_id)"
             " SELECT %(to_scope)s, agent_id, %(to)s FROM memory_scope WHERE id = %(from_scope)s"
             " ON CONFLICT (agent_id, user_id) DO NOTHING",
             for_agent="DELETE FROM memory_scope WHERE id = %(from_scope)s",
         ),
-        retention=WITHOUT_MESSAGES,
+        retention=conversations.WITHOUT_MESSAGES,
     )
 
     class Meta:
@@ -255,9 +241,9 @@ class Posting(TenantModel):
     message_number = models.BigIntegerField(help_text="Message.number")
     weight = RealField(help_text="Saturated weight of the lexeme in the message.")
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         where=OF_SCOPES,
-        merge=Merge(
+        merge=personal.Merge(
             for_messages="UPDATE memory_posting SET scope_id = %(to_scope)s"
             " WHERE scope_id = %(from_scope)s AND message_number = ANY(%(numbers)s)"
         ),
@@ -283,7 +269,7 @@ _SELECT_INDEX: Final = f"""
         )
     )
     FROM memory_indexedmessage AS indexed
-    WHERE indexed.{OF_MESSAGES_OF_USER} ORDER BY indexed.message_number
+    WHERE indexed.{personal.OF_MESSAGES_OF_USER} ORDER BY indexed.message_number
 """  # noqa: S608  (our constants)
 _INSERT_INDEX: Final = (
     """
@@ -349,18 +335,18 @@ class IndexedMessage(TenantModel):
         help_text="All columns as one value, so that a whole scope is read as one value.",
     )
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         where=OF_SCOPES,
         key="message_id",
         # With the postings. Messages get new numbers, and keep their ids.
-        export=Export(
+        export=personal.Export(
             kind="index",
             position=5,
             key=("message_id",),
             select=_SELECT_INDEX,
             insert=_INSERT_INDEX,
         ),
-        merge=Merge(
+        merge=personal.Merge(
             for_messages="UPDATE memory_indexedmessage SET scope_id = %(to_scope)s"
             " WHERE message_number = ANY(%(numbers)s)"
         ),
@@ -386,7 +372,7 @@ _SELECT_EVENTS: Final = f"""
     SELECT to_jsonb(event) - 'tenant_id' || CASE WHEN %(user)s::text IS NOT NULL AND EXISTS (
         SELECT FROM memory_promptsource WHERE event_id = event.id
     ) THEN '{{"unmatched": null}}' ELSE '{{}}' END::jsonb
-    FROM memory_recallevent AS event WHERE {OF_USER} ORDER BY id
+    FROM memory_recallevent AS event WHERE {personal.OF_USER} ORDER BY id
 """  # noqa: S608  (our constants)
 
 
@@ -440,10 +426,12 @@ class RecallEvent(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = rows_of_user(
+    personal_data = personal.rows_of_user(
         message="reply_id",
         # Erasures change rows.
-        export=Export(kind="recall_events", position=11, select=_SELECT_EVENTS, is_mutable=True),
+        export=personal.Export(
+            kind="recall_events", position=11, select=_SELECT_EVENTS, is_mutable=True
+        ),
         retention="reply_id IS NULL AND created_at < %(before)s",
     )
 
@@ -481,7 +469,7 @@ class PromptSource(TenantModel):
     )
     source_id = models.UUIDField(help_text="The message or the fact.")
 
-    personal_data = PersonalData(
+    personal_data = personal.PersonalData(
         message="source_id",
         where="event_id IN (SELECT id FROM memory_recallevent WHERE "  # noqa: S608
         f"{RecallEvent.personal_data.of_person})",
@@ -489,11 +477,11 @@ class PromptSource(TenantModel):
         agent="(SELECT agent_id FROM memory_recallevent WHERE id = event_id)",
         retention="event_id IN (SELECT id FROM memory_recallevent WHERE "  # noqa: S608
         f"{RecallEvent.personal_data.retention})",
-        export=Export(
+        export=personal.Export(
             kind="prompt_sources",
             position=27,
             key=("event_id", "source_id"),
-            where=f"event_id IN (SELECT id FROM memory_recallevent WHERE {OF_USER})",  # noqa: S608
+            where=f"event_id IN (SELECT id FROM memory_recallevent WHERE {personal.OF_USER})",  # noqa: S608
         ),
     )
 
@@ -544,9 +532,9 @@ class RecallExclusion(AgentUserModel):
     author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was excluded.")
 
-    personal_data = rows_of_user(
+    personal_data = personal.rows_of_user(
         message="message_id",
-        export=Export(kind="recall_exclusions", position=21),
+        export=personal.Export(kind="recall_exclusions", position=21),
     )
 
     class Meta:

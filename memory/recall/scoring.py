@@ -16,17 +16,9 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from memory.recall.evidence import (
-    EPOCH,
-    NO_FACTS_OR_EXCLUSIONS,
-    FactsAndExclusions,
-    Flags,
-    PieceCosines,
-    Turns,
-)
-from memory.recall.policy import RecallWeights
+from memory.recall import evidence, policy
+from memory.recall.evidence import Flags, Turns
 from memory.text import lexical
-from memory.text.lexical import ENGLISH, Language
 from memory.text.sentences import count_words, is_question, split_sentences
 
 # Of a pasted page, the beginning and the end are used.
@@ -42,7 +34,7 @@ _WHEN = regex.compile(
 )
 
 
-def proper_names(text: str, latin: Language = ENGLISH) -> list[str]:
+def proper_names(text: str, latin: lexical.Language = lexical.ENGLISH) -> list[str]:
     """Return the lexemes of words that look like names: capitalized, and not at the beginning of a
     sentence. In a language that capitalizes every noun, no word looks like a name.
     """
@@ -82,7 +74,7 @@ class Question:
     words: int
 
     @classmethod
-    def of(cls, query: str, latin: Language | None = None) -> "Question":
+    def of(cls, query: str, latin: lexical.Language | None = None) -> "Question":
         """Analyse a query, which may be any text.
 
         Args:
@@ -227,7 +219,7 @@ class WordWeights:
     unknown_name: bool
 
 
-def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> WordWeights:
+def weigh_words(turns: Turns, question: Question, weights: policy.RecallWeights) -> WordWeights:
     """Return the features of the messages that do not need their vectors."""
     terms = _weigh_terms(turns, question)
     echo = _echoes(question, terms, turns)
@@ -255,13 +247,13 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
 def rank(
     turns: Turns,
     words: WordWeights,
-    pieces: PieceCosines,
-    weights: RecallWeights,
+    pieces: evidence.PieceCosines,
+    weights: policy.RecallWeights,
     *,
     echoes_last: bool,
     limit: int,
     cosine_weight: float = 1.0,
-    known: FactsAndExclusions = NO_FACTS_OR_EXCLUSIONS,
+    known: evidence.FactsAndExclusions = evidence.NO_FACTS_OR_EXCLUSIONS,
 ) -> Ranking:
     """Return the `limit` best messages, best first; with `echoes_last` echoes follow all others.
 
@@ -330,7 +322,7 @@ def _weigh_context(
     base: Floats,
     session: NDArray[np.int64],
     counts: Flags,
-    weights: RecallWeights,
+    weights: policy.RecallWeights,
     *,
     is_large: bool,
 ) -> _Context:
@@ -377,7 +369,7 @@ def _scored_messages(turns: Turns, at: Positions, columns: list[list[Any]]) -> l
         ScoredMessage(
             number,
             UUID(int=high << 64 | low),
-            EPOCH + timedelta(microseconds=created_at),
+            evidence.EPOCH + timedelta(microseconds=created_at),
             *features,
         )
         for number, (high, low), created_at, *features in messages
@@ -474,7 +466,8 @@ def _is_in_date(terms: NDArray[np.int64], day: NDArray[np.int64]) -> Flags:
 @lru_cache(maxsize=4096)  # eleven years of days
 def _date_terms(day: int) -> list[int]:
     return [
-        lexical.lexeme_hash(lexeme) for lexeme in lexical.date_lexemes(EPOCH + timedelta(days=day))
+        lexical.lexeme_hash(lexeme)
+        for lexeme in lexical.date_lexemes(evidence.EPOCH + timedelta(days=day))
     ]
 
 
@@ -504,7 +497,7 @@ def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
     return turns.asks & few_others & has_all
 
 
-def _best_cosines(turns: Turns, by_id: _Index, pieces: PieceCosines) -> Floats:
+def _best_cosines(turns: Turns, by_id: _Index, pieces: evidence.PieceCosines) -> Floats:
     """Return the best cosine of each message's pieces; -inf without pieces."""
     best = np.full(len(turns.ids), -np.inf)
     if len(best):

@@ -18,38 +18,15 @@ import numpy as np
 from django.utils.timezone import is_naive
 from pgvector import Vector
 
+from memory import conf, exceptions, models
 from memory.arguments import id_argument, uuid_argument, vector_argument
-from memory.conf import RESPONDER_MARK
 from memory.conversations.transcript import filter_by_metadata
 from memory.embedding.embedder import embed, model_files, model_version
-from memory.exceptions import InvalidArgument
-from memory.models import Message
 from memory.models.recall import scope_number
-from memory.recall.evidence import (
-    CitedFact,
-    Evidence,
-    Exclusion,
-    FactsAndExclusions,
-    Text,
-    read_evidence,
-)
-from memory.recall.policy import (
-    DEFAULT_POLICY,
-    NO_WEIGHTS,
-    GateFeatures,
-    RecallPolicy,
-    constants_of,
-)
+from memory.recall import scoring
+from memory.recall.evidence import Evidence, Exclusion, FactsAndExclusions, Text, read_evidence
+from memory.recall.policy import NO_WEIGHTS, GateFeatures, RecallPolicy, constants_of
 from memory.recall.queries import LIMITS, PLAN_SETTINGS, Strategy
-from memory.recall.scoring import (
-    NEAR_QUESTION_COST,
-    PRIOR_MESSAGES,
-    Question,
-    Ranking,
-    ScoredMessage,
-    rank,
-    weigh_words,
-)
 from memory.text.changes import Statement, newer_first, replacements
 from memory.text.lexical import latin_by_tag
 from tenants import context, metrics, traces
@@ -226,7 +203,7 @@ def recall(
     """Find earlier messages that answer `query`.
 
     Args:
-        policy: number of results, thresholds and features; by default DEFAULT_POLICY.
+        policy: number of results, thresholds and features; by default those of `RecallPolicy()`.
         at: only messages up to this time, with the facts that were valid then.
         exclude: ids of messages to leave out, such as those of the window.
         filters: conditions on the metadata of messages, see `memory.models.attributes`. Other
@@ -243,12 +220,12 @@ def recall(
         InvalidArgument: a value is invalid; the message names it.
         UnknownTenant: no such tenant.
     """
-    policy = policy or DEFAULT_POLICY
+    policy = policy or RecallPolicy()
     agent, user = uuid_argument("agent_id", agent_id), id_argument("user_id", user_id)
     if not isinstance(query, str):
-        raise InvalidArgument(f"query={query!r} is not text")
+        raise exceptions.InvalidArgument(f"query={query!r} is not text")
     if at is not None and is_naive(at):
-        raise InvalidArgument(f"at={at} has no time zone")
+        raise exceptions.InvalidArgument(f"at={at} has no time zone")
     exclude_ids = [uuid_argument("exclude", message_id) for message_id in exclude]
 
     started = time.perf_counter()
@@ -266,7 +243,7 @@ def recall(
         "scope": scope_number(agent, user),
         "model": model,
         "vector": Vector(vector),
-        "prior": PRIOR_MESSAGES,
+        "prior": scoring.PRIOR_MESSAGES,
         "at": at,
         "among": None,
         "numbers": None,
@@ -276,10 +253,10 @@ def recall(
         values["tenant"] = tenant
         locale = locales_of([user]).get(user, NO_LOCALE) if locale is None else locale
         values["zone"] = locale.zone(policy.time_zone)
-        question = Question.of(query, latin_by_tag(policy.language or locale.language))
+        question = scoring.Question.of(query, latin_by_tag(policy.language or locale.language))
         values["terms"] = [*question.terms, *question.alternatives]
         if filters:
-            matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
+            matches = filter_by_metadata(models.Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
         with context.tenant_connection().local_settings(PLAN_SETTINGS):
@@ -316,7 +293,9 @@ def unknown_languages(query: str, user_id: str, language: str) -> tuple[str, ...
         language: the language of the agent, which comes first, or "".
     """
     tag = language or locales_of([user_id]).get(user_id, NO_LOCALE).language
-    return tuple(sorted(Question.of(query, latin_by_tag(tag)).languages - known_languages()))
+    return tuple(
+        sorted(scoring.Question.of(query, latin_by_tag(tag)).languages - known_languages())
+    )
 
 
 def _read_evidence(values: dict[str, Any]) -> Evidence:
@@ -338,19 +317,19 @@ def _read_evidence(values: dict[str, Any]) -> Evidence:
 def _select(
     evidence: Evidence,
     query: str,
-    question: Question,
+    question: scoring.Question,
     policy: RecallPolicy,
     exclude_ids: Iterable[UUID],
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...], tuple[FactHit, ...]]:
     """Return the hits, the best omitted messages, and the facts that replace hits."""
     weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
-    words = weigh_words(evidence.turns, question, weights)
+    words = scoring.weigh_words(evidence.turns, question, weights)
     known = evidence.read_facts_and_exclusions()
     excluded: dict[UUID, Reason] = {
         **{message_id: _exclusion_reason(known, message_id) for message_id in known.excluded},
         **dict.fromkeys(exclude_ids, "excluded"),
     }
-    ranking = rank(
+    ranking = scoring.rank(
         evidence.turns,
         words,
         evidence.read_pieces(),
@@ -381,7 +360,7 @@ def _select(
             elif text is None:  # erased meanwhile
                 continue
             elif (text.role, text.content) in seen or (
-                text.role == "assistant" and RESPONDER_MARK in text.content
+                text.role == "assistant" and conf.RESPONDER_MARK in text.content
             ):
                 reason = "same text"
             else:
@@ -404,7 +383,7 @@ def _newer_first(
     judged: list["tuple[_RatedMessage, Reason | None]"],
     texts: Mapping[int, Text],
     query: str,
-    question: Question,
+    question: scoring.Question,
 ) -> tuple[list["tuple[_RatedMessage, Reason | None]"], dict[UUID, UUID]]:
     """Move what replaces an older statement before it, and return the replacements by their ids.
 
@@ -433,18 +412,18 @@ def _newer_first(
 class _RatedMessage:
     """A scored message with its value of the gate."""
 
-    message: ScoredMessage
+    message: scoring.ScoredMessage
     gate_value: float
     probability: float
     channels: dict[str, float]
 
 
 def _apply_gate(
-    ranking: Ranking,
+    ranking: scoring.Ranking,
     policy: RecallPolicy,
     excluded: Mapping[UUID, Reason],
     *,
-    question: Question,
+    question: scoring.Question,
 ) -> list[tuple[_RatedMessage, Reason | None]]:
     """Return the scored messages, best first, each with the reason that it is omitted, if any."""
     all_rated = _rate(ranking, policy, excluded, question=question)
@@ -487,7 +466,11 @@ def _cut(rated: _RatedMessage, reason: Reason, known: FactsAndExclusions) -> Cut
 
 
 def _rate(
-    ranking: Ranking, policy: RecallPolicy, excluded: Mapping[UUID, Reason], *, question: Question
+    ranking: scoring.Ranking,
+    policy: RecallPolicy,
+    excluded: Mapping[UUID, Reason],
+    *,
+    question: scoring.Question,
 ) -> list[_RatedMessage]:
     """Return the messages of a ranking with their values of the gate, in the same order."""
     gate = constants_of(model_files()).gate(policy.mode, question.languages)
@@ -515,7 +498,7 @@ def _rate(
             mean_cosine=ranking.mean_cosine,
             unknown_name=float(ranking.unknown_name),
             anonymous=float(not names_speaker),
-            scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
+            scarcity=math.log1p(scoring.PRIOR_MESSAGES / ranking.messages),
         )
         value = gate.value(features, message.fact if message.is_cited else None)
         probability = policy.probability(value, is_cited=message.is_cited)
@@ -555,10 +538,8 @@ def _replacing_facts(
     """Return the facts that replace messages: for each message the nearest fact with evidence in
     it.
     """
-    nearest: dict[UUID, CitedFact] = {}
-    for fact in known.facts:
-        for quote in fact.quotes:
-            nearest.setdefault(quote.message_id, fact)
+    # Of several facts the nearest, which comes last here.
+    nearest = {quote.message_id: fact for fact in reversed(known.facts) for quote in fact.quotes}
     hits: dict[UUID, FactHit] = {}
     for rated in kept:
         message = rated.message
@@ -583,16 +564,16 @@ def _replacing_facts(
     return tuple(hits.values())
 
 
-def _gate_score(message: ScoredMessage) -> float:
+def _gate_score(message: scoring.ScoredMessage) -> float:
     """Return the score to which the gate was fitted: without costs and facts."""
-    return message.score + NEAR_QUESTION_COST * message.repeats_question - message.from_fact
+    return message.score + scoring.NEAR_QUESTION_COST * message.repeats_question - message.from_fact
 
 
-def _subject(message: ScoredMessage) -> float:
+def _subject(message: scoring.ScoredMessage) -> float:
     return 1.0 if message.names_speaker or message.is_addressed else -1.0
 
 
-def _channels(message: ScoredMessage, features: GateFeatures) -> dict[str, float]:
+def _channels(message: scoring.ScoredMessage, features: GateFeatures) -> dict[str, float]:
     """Return all features that the ranking or the gate has used."""
     return {
         **features._asdict(),

@@ -16,11 +16,9 @@ from uuid import UUID
 
 from django.db.models import Model
 
+from tenants import context, http
+from tenants.audit import models, operator_log
 from tenants.audit.changes import RowState, loggable, logged_changes, storable
-from tenants.audit.models import Action, ActorKind
-from tenants.audit.operator_log import operator_name
-from tenants.context import execute
-from tenants.http import current_address
 
 # The number of people in one entry; of more people it has the number.
 MAX_PEOPLE: Final = 200
@@ -41,23 +39,23 @@ VALUES (
 class Actor:
     """A person, program or operator with access to a tenant."""
 
-    kind: ActorKind
+    kind: models.ActorKind
     id: str
     name: str
 
     @classmethod
     def person(cls, user: Any) -> "Actor":
         """Return the actor of a user who is logged in."""
-        return cls(ActorKind.PERSON, str(user.pk), user.get_username())
+        return cls(models.ActorKind.PERSON, str(user.pk), user.get_username())
 
     @classmethod
     def operator(cls, name: str) -> "Actor":
         """Return the actor of a command, by the name of the account that runs it."""
-        return cls(ActorKind.OPERATOR, name, name)
+        return cls(models.ActorKind.OPERATOR, name, name)
 
 
 def record_access(
-    action: Action,
+    action: models.Action,
     subject: str,
     *,
     by: Actor,
@@ -89,7 +87,7 @@ def record_access(
         detail: numbers of results, and words of the code; see `changes.loggable`.
     """
     shown = sorted({storable(user_id) for user_id in people})
-    execute(
+    context.execute(
         _INSERT,
         {
             "actor_kind": str(by.kind),
@@ -102,7 +100,7 @@ def record_access(
             "user_id": None if user_id is None else storable(user_id),
             "people": list(islice(shown, MAX_PEOPLE)),
             "people_count": people_count or len(shown) or None,
-            "address": current_address(),
+            "address": http.current_address(),
             "request_id": str(_as_uuid(request_id) or ""),
             "detail": json.dumps({**(loggable("", detail) or {}), **logged_changes(before, after)}),
         },
@@ -128,7 +126,7 @@ def _as_uuid(text: str) -> UUID | None:
 
 def record_command(
     command: str,
-    action: Action,
+    action: models.Action,
     subject: str | Model,
     **detail: Any,
 ) -> None:
@@ -145,5 +143,5 @@ def record_command(
     if isinstance(subject, Model):
         detail = {**ids_of(subject), **detail}
         subject = subject._meta.verbose_name_raw
-    by = Actor.operator(operator_name())
+    by = Actor.operator(operator_log.operator_name())
     record_access(action, subject, by=by, command=command, **detail)

@@ -19,9 +19,7 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import F
 
-from tenants import fields, transaction
-from tenants.context import execute, fetch_all, required_tenant_id
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions, fields, transaction
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 from tenants.secret_keys import keyed_digest, secrets
@@ -59,7 +57,7 @@ _LOCALES: Final = """
 _LOCK: Final = "SELECT FROM audit_person WHERE user_id = ANY(%s) ORDER BY user_id FOR UPDATE"
 
 
-class PersonBeingErased(KonstructError):
+class PersonBeingErased(exceptions.KonstructError):
     """An erasure of the person is requested and not done, or was done since the request began."""
 
     retry_after = RETRY_AFTER_SECONDS
@@ -151,7 +149,7 @@ NO_LOCALE: Final = Locale()
 
 def locales_of(user_ids: Collection[str | None]) -> dict[str | None, Locale]:
     """Return the locales of users of the current tenant, without those of unknown users."""
-    rows = fetch_all(_LOCALES, [list(user_ids)])
+    rows = context.fetch_all(_LOCALES, [list(user_ids)])
     return {user_id: Locale(*values) for user_id, *values in rows}
 
 
@@ -190,7 +188,7 @@ def hold_people(
     }
     found: dict[str, str] = {}
     for _ in range(MAX_ATTEMPTS if wanted else 0):
-        rows = fetch_all(_HOLD, parameters)
+        rows = context.fetch_all(_HOLD, parameters)
         found = {user_id: version for user_id, version, _ in rows}
         if any(is_being_erased for *_, is_being_erased in rows) or any(
             version != found.get(user_id, version) for user_id, version in (since or {}).items()
@@ -209,8 +207,8 @@ def hold_people(
 def close_people(user_ids: Collection[str]) -> None:
     """Wait for the transactions that hold these users. Call it when their erasure is committed."""
     with transaction.atomic():
-        execute(_ADD, [sorted(user_ids)])
-        execute(_LOCK, [list(user_ids)])
+        context.execute(_ADD, [sorted(user_ids)])
+        context.execute(_LOCK, [list(user_ids)])
 
 
 def end_erasure(user_ids: Collection[str], *, agent_id: UUID | None) -> None:
@@ -242,7 +240,7 @@ def pseudonym(user_id: str) -> str:
 
 def pseudonyms(user_id: str) -> list[str]:
     """Return the pseudonyms of a user under each SECRET_KEY that is or was in use."""
-    value = f"{required_tenant_id()}\0{user_id}".encode()
+    value = f"{context.required_tenant_id()}\0{user_id}".encode()
     return [PREFIX + keyed_digest(value, _PURPOSE, secret)[:_DIGITS] for secret in secrets()]
 
 

@@ -12,12 +12,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
-from django.utils.formats import number_format
+from django.utils import formats, timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants import context, transaction
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions, transaction
 from tenants.limits.rate_limit import Bucket
 from tenants.models import Tenant
 
@@ -82,7 +80,7 @@ class Limit:
 UNLIMITED: Final = Limit()
 
 
-class QuotaExceeded(KonstructError):
+class QuotaExceeded(exceptions.KonstructError):
     """A hard limit is reached. Nothing of the request was done."""
 
     code = "quota_exceeded"
@@ -128,7 +126,7 @@ class QuotaExceeded(KonstructError):
 
 def _format_number(number: Decimal) -> str:
     """Return a number with the separators of the current language."""
-    return str(number_format(f"{number:f}", force_grouping=True))
+    return str(formats.number_format(f"{number:f}", force_grouping=True))
 
 
 def next_month(moment: datetime) -> datetime:

@@ -13,8 +13,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from tenants import transaction
-from tenants.context import execute, fetch_value, required_tenant_id
+from tenants import context, transaction
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery, EventType, OutboxEvent
 from tenants.traces import traceparent
 
@@ -148,8 +147,8 @@ def send_earlier(
 
 
 def _deliver(statement: str, *, subscription_id: UUID | None = None, **values: Any) -> None:
-    of_tenant = {"tenant_id": required_tenant_id(), "traceparent": traceparent()}
-    if execute(statement, {"subscription_id": subscription_id, **values, **of_tenant}):
+    of_tenant = {"tenant_id": context.required_tenant_id(), "traceparent": traceparent()}
+    if context.execute(statement, {"subscription_id": subscription_id, **values, **of_tenant}):
         NOTIFICATIONS.wake_on_commit()
 
 
@@ -171,6 +170,6 @@ def events_after(number: int) -> QuerySet[OutboxEvent]:
 
     Call it in a transaction.
     """
-    if OutboxEvent.objects.filter(number=None).exists() and fetch_value(_TRY_LOCK):
-        execute(_NUMBER, {"limit": MAX_AT_ONCE})
+    if OutboxEvent.objects.filter(number=None).exists() and context.fetch_value(_TRY_LOCK):
+        context.execute(_NUMBER, {"limit": MAX_AT_ONCE})
     return OutboxEvent.objects.filter(number__gt=number).order_by("number")

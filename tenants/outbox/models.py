@@ -8,9 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_lazy as _
 
-from tenants import fields
-from tenants.exceptions import KonstructError
-from tenants.jobs import JobKind
+from tenants import exceptions, fields, jobs
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, PersonalData, rows_of_user
 
@@ -18,12 +16,12 @@ MAX_WAIT_MINUTES: Final = 7 * 24 * 60
 MAX_ADDRESSES: Final = 20
 
 
-class ReceiverRefused(KonstructError):
+class ReceiverRefused(exceptions.KonstructError):
     """A receiver that no attempt can reach, or that wants no more events."""
 
 
 # The key is the id of the delivery. Attempts 1 to 11 take less than two hours, all take a day.
-NOTIFICATIONS: Final = JobKind(
+NOTIFICATIONS: Final = jobs.JobKind(
     name="notification",
     # Given by name: it needs the channels, which import this module.
     do="konstruct.channels.webhooks.send",

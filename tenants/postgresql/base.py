@@ -21,18 +21,14 @@ from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django_tenants.postgresql_backend import base
-from psycopg import sql
-from psycopg.errors import InsufficientPrivilege, UndefinedTable
-from psycopg.pq import TransactionStatus
+from psycopg import errors, pq, sql
 
-from tenants.exceptions import TenantPinned
-from tenants.metrics import histogram
-from tenants.naming import OWNER_ROLE, tenant_id_of
+from tenants import exceptions, metrics, naming
 from tenants.postgresql import pool
 
 # The largest number of values in one message of the protocol.
 MAX_VALUES: Final = 2**16 - 1
-POOL_WAIT: Final = histogram(
+POOL_WAIT: Final = metrics.histogram(
     "konstruct_pool_wait_seconds",
     "How long threads waited for a connection of their pool.",
     server=tuple(settings.DATABASES),
@@ -109,12 +105,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @property
     def tenant_id(self) -> UUID | None:
         """The tenant of the connection's schema."""
-        return tenant_id_of(self.schema_name)
+        return naming.tenant_id_of(self.schema_name)
 
     @property
     def is_owners(self) -> bool:
         """Whether the role is the owner's, which migrates, provisions and erases."""
-        return bool(self.settings_dict["USER"] == OWNER_ROLE)
+        return bool(self.settings_dict["USER"] == naming.OWNER_ROLE)
 
     @property
     def is_pooled(self) -> bool:
@@ -130,7 +126,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
         """Enter the tenant's schema with the next statement."""
-        if (tenant_id := tenant_id_of(tenant.schema_name)) is not None:
+        if (tenant_id := naming.tenant_id_of(tenant.schema_name)) is not None:
             self.refuse_unless_free(tenant_id)
         super().set_tenant(tenant, include_public)
 
@@ -142,11 +138,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         pinned = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pinned_tenant
         if pinned not in (None, tenant_id):
-            raise TenantPinned(
+            raise exceptions.TenantPinned(
                 f"this code serves tenant {pinned} and cannot enter tenant {tenant_id}"
             )
         if self.tenant_id not in (None, tenant_id) and self.has_transaction:
-            raise TenantPinned(
+            raise exceptions.TenantPinned(
                 f"a transaction of tenant {self.tenant_id} is open: end it before entering"
                 f" {tenant_id}"
             )
@@ -197,13 +193,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         status = self.connection.info.transaction_status
         wanted = _settings_of(tuple(self._get_cursor_search_paths()), self.tenant_id)
         statements = list(further)
-        if status == TransactionStatus.IDLE:
+        if status == pq.TransactionStatus.IDLE:
             level = self.connection.isolation_level
             begin = f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" if level else "BEGIN"
             if limit := cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).statement_timeout:
                 begin += f"; SET LOCAL statement_timeout = '{limit}'"
             statements = [begin, wanted, *further]
-        elif status == TransactionStatus.INTRANS:
+        elif status == pq.TransactionStatus.INTRANS:
             statements = [*([wanted] if wanted != self._entered else ()), *further]
         if statements:
             self._send("; ".join(statements))
@@ -263,7 +259,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return (
             self.connection is not None
             and pool.is_alive(self.connection)
-            and self.connection.info.transaction_status != TransactionStatus.INERROR
+            and self.connection.info.transaction_status != pq.TransactionStatus.INERROR
         )
 
     def close_if_broken(self) -> None:
@@ -357,12 +353,12 @@ def _refuse_unless_allowed(statement: str, params: Any) -> None:
         InsufficientPrivilege: it is another kind of statement, or several ones.
     """
     if not _ALLOWED.match(statement):
-        raise InsufficientPrivilege(
+        raise errors.InsufficientPrivilege(
             f"permission denied for {statement.strip()[:20]!r}: no statement of the application"
             " changes the session, its transaction or a role"
         )
     if not params and ";" in statement.rstrip("; \n"):
-        raise InsufficientPrivilege(
+        raise errors.InsufficientPrivilege(
             "permission denied for several statements in one: send each by itself, and texts with"
             " a semicolon as values"
         )
@@ -372,7 +368,7 @@ def _execute(connection: DatabaseWrapper, execute: Callable[..., Any], *argument
     try:
         return execute(*arguments)
     except ProgrammingError as error:
-        if connection.tenant_id is None and isinstance(error.__cause__, UndefinedTable):
+        if connection.tenant_id is None and isinstance(error.__cause__, errors.UndefinedTable):
             (reason, *_) = str(error).splitlines()
             raise ProgrammingError(
                 f"{reason}: no tenant is entered, see tenants.context.tenant_scope"

@@ -40,12 +40,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants import context
+from tenants import context, naming, operations, outages
 from tenants.exceptions import KonstructError, SchemaBusy, SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
-from tenants.naming import APP_ROLE, SCHEMA_PATTERN, tenant_id_of
-from tenants.operations import enforce_rls, unprotected_schemas
-from tenants.outages import ServerDown, outage_reason
 from tenants.postgres_tools import WAIT_SECONDS, schema_lock
 from tenants.servers import MAIN, server_of, servers
 
@@ -140,9 +137,9 @@ def schemas_to_visit(state: str) -> set[str]:
         states = dict(tenants.values_list("schema_name", "migrated_to"))
         try:
             with context.server_scope(server):
-                found |= unprotected_schemas(SCHEMA_PATTERN)
-                existing = set(context.fetch_column(_TENANT_SCHEMAS, [SCHEMA_PATTERN]))
-        except ServerDown:
+                found |= operations.unprotected_schemas(naming.SCHEMA_PATTERN)
+                existing = set(context.fetch_column(_TENANT_SCHEMAS, [naming.SCHEMA_PATTERN]))
+        except outages.ServerDown:
             existing = set()
         found |= {name for name in states if states[name] != state or name not in existing}
     return found
@@ -190,7 +187,7 @@ BEGIN
         WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
           AND relname NOT IN ('tenants_job', 'orchestrator_pendingreply')
     LOOP
-        EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON ' || closed || ' FROM {APP_ROLE}';
+        EXECUTE 'REVOKE INSERT, UPDATE, DELETE ON ' || closed || ' FROM {naming.APP_ROLE}';
     END LOOP;
 END $$
 """  # noqa: S608
@@ -292,7 +289,7 @@ def migrate_schema(
     Returns:
         What was applied, or the error.
     """
-    tenant_id = tenant_id_of(schema_name)
+    tenant_id = naming.tenant_id_of(schema_name)
     if tenant_id is not None:
         with suppress(OperationalError):  # it is raised again below
             server = server_of(tenant_id)
@@ -324,7 +321,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     connection = context.tenant_connection()
     connection.set_schema_to_public()
     command.lock_timeout = options.pop("lock_timeout", LOCK_TIMEOUT)
-    tenant_id = tenant_id_of(schema_name)
+    tenant_id = naming.tenant_id_of(schema_name)
     is_read_only = options.get("plan") or options.get("check_unapplied")
     if tenant_id is None or is_read_only:
         unapplied = _apply(schema_name, command, options)
@@ -349,7 +346,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     if command.applied < len(known_migrations()):
         _apply(schema_name, command, options)
-        protected = [] if options.get("app_label") else enforce_rls(connection)
+        protected = [] if options.get("app_label") else operations.enforce_rls(connection)
     reached = _reached_migrations(tenant)
     connection.set_schema_to_public()
     state = current_state() if reached == known_migrations() else digest_of(sorted(reached))
@@ -397,7 +394,7 @@ def _failure(command: MigrateSchema, error: Exception) -> dict[str, Any]:
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
     return {
-        "error": f"{where}{outage_reason(error)}",
+        "error": f"{where}{outages.outage_reason(error)}",
         "cancelled": isinstance(error.__cause__, CANCELLED),
     }
 

@@ -16,13 +16,10 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
-from tenants import journal, postgres_tools
+from tenants import journal, naming, outages, postgres_tools, redis_keys
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.models import Domain, Job, Tenant
-from tenants.naming import schema_name_of
-from tenants.outages import ServerDown
-from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import fits, migrate_schema, schema_exists
 from tenants.servers import MAIN, require_server, servers
 
@@ -162,7 +159,7 @@ def resume_tenant(tenant: Tenant) -> None:
 
 def wake_jobs(tenant_id: UUID) -> None:
     """Let workers claim the due jobs of a tenant now; within the hour if its server is down."""
-    with suppress(ServerDown), tenant_scope(tenant_id):
+    with suppress(outages.ServerDown), tenant_scope(tenant_id):
         Job.objects.wake()
 
 
@@ -234,9 +231,9 @@ def drop_left_overs(tenant_id: UUID) -> int:
     Returns:
         The number of schemas.
     """
-    schema, dropped = schema_name_of(tenant_id), 0
+    schema, dropped = naming.schema_name_of(tenant_id), 0
     for server in servers() if len(servers()) > 1 else ():
-        with suppress(ServerDown, SchemaBusy), server_scope(server):
+        with suppress(outages.ServerDown, SchemaBusy), server_scope(server):
             if not schema_exists(schema):
                 continue
             # A move holds this lock on both of its servers.
@@ -252,7 +249,7 @@ def drop_left_overs(tenant_id: UUID) -> int:
 
 def drop_left_over(tenant_id: UUID, server: str) -> None:
     """Drop the tenant's schema, and its jobs, on a server. The caller holds the schema's lock."""
-    schema = schema_name_of(tenant_id)
+    schema = naming.schema_name_of(tenant_id)
     with postgres_tools.session_on(server) as session, session.transaction():
         postgres_tools.end_killed_restores(session, schema)
         postgres_tools.run(session, f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
@@ -324,7 +321,7 @@ def delete_due(on_delete: RecordChange = _no_record) -> int:
     for tenant in due:
         try:
             delete_tenant(tenant, on_delete=on_delete)
-        except (InvalidTenant, SchemaBusy, ServerDown, journal.JournalUnavailable) as error:
+        except (InvalidTenant, SchemaBusy, outages.ServerDown, journal.JournalUnavailable) as error:
             logger.warning("tenant %s is not deleted yet: %s", tenant.slug, error)
             continue
         rewrite_cache_file()
@@ -335,7 +332,7 @@ def delete_due(on_delete: RecordChange = _no_record) -> int:
 def clear_tenant_cache(tenant: Tenant) -> int:
     """Remove all cache keys of a tenant, and return their number."""
     client = get_redis_connection("default")
-    keys = list(client.scan_iter(match=all_keys_pattern(tenant.id), count=1000))
+    keys = list(client.scan_iter(match=redis_keys.all_keys_pattern(tenant.id), count=1000))
     for start in range(0, len(keys), 1000):
         client.unlink(*keys[start : start + 1000])
     return len(keys)

@@ -4,7 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.orchestrator.models import ExtractionRun, RunState
-from memory.facts import Author, Quote, RecordedCandidate, embed_facts, record_candidate
+from memory.facts import Author, Quote, embed_facts, record_candidate
+from memory.facts.lifecycle import RecordedCandidate
 from memory.models import FactKind, MemoryEntry, Message
 from memory.models.facts import AuthorKind
 from tenants.context import tenant_scope

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
-from memory.embedding import vectors
+from memory import conf
 from memory.embedding.embedder import model_version
 from memory.exceptions import InvalidArgument
 from memory.long_term import retrieve_relevant, store_embedding
@@ -36,9 +36,9 @@ def store(tenant_id, content, embedding, user=USER, agent=AGENT, role="user"):
 def way(request, monkeypatch):
     """Both strategies must find the same."""
     if request.param == "hnsw":
-        monkeypatch.setattr(vectors, "EXACT_ROWS", 0)
-        monkeypatch.setattr(vectors, "HNSW_EF_SEARCH", 1)
-        monkeypatch.setattr(vectors, "HNSW_CANDIDATES_PER_ROW", 1)
+        monkeypatch.setattr(conf, "EXACT_ROWS", 0)
+        monkeypatch.setattr(conf, "HNSW_EF_SEARCH", 1)
+        monkeypatch.setattr(conf, "HNSW_CANDIDATES_PER_ROW", 1)
     return request.param
 
 
@@ -98,7 +98,7 @@ def test_hnsw_results_equal_exact_results(tenant_a, monkeypatch):
     exact = retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, 0.0)
     assert len(exact) == 10
     assert all(content.startswith(USER) for content in exact)
-    monkeypatch.setattr(vectors, "EXACT_ROWS", 100)
+    monkeypatch.setattr(conf, "EXACT_ROWS", 100)
     assert retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, 0.0) == exact
 
 

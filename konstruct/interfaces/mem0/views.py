@@ -23,7 +23,8 @@ from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import ROLES, is_blank
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
-from memory.facts import LongTermMemory, StoredFact, delete_facts, nearest_facts
+from memory.facts import LongTermMemory, StoredFact, delete_facts
+from memory.facts.rows import nearest_facts
 from memory.models import MemoryAttribute, MemoryEntry
 from memory.models.facts import MemoryEntryQuerySet
 from tenants import transaction

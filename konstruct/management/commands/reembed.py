@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from memory.embedding.embedder import Embedder, model_files, model_version
-from memory.facts import reembed_facts
+from memory.facts.service import reembed_facts
 from memory.indexing import reembed
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action

@@ -536,7 +536,7 @@ def preview_roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryE
 
 
 def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
-    """Undo a run, as `memory.facts.roll_back` does.
+    """Undo a run, as `memory.facts.lifecycle.roll_back` does.
 
     Returns:
         The numbers of removed, restored and kept facts.

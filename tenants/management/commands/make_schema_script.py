@@ -5,10 +5,8 @@ import re
 from typing import Any, Final
 from uuid import UUID
 
-from tenants import naming, operations, servers
-from tenants.context import execute, public_scope, tenant_connection
+from tenants import context, naming, operations, postgres_tools, servers
 from tenants.management.base import KonstructCommand
-from tenants.postgres_tools import dump_schema, session_on
 from tenants.schemas.migrating import FILE, SCHEMA, TENANT, MigrateSchema
 
 # The id of the schema that is migrated for the script. No tenant has it.
@@ -39,20 +37,20 @@ def make_script() -> str:
     Raises:
         ToolFailed: pg_dump failed.
     """
-    connection = tenant_connection()
+    connection = context.tenant_connection()
     drop = f"DROP SCHEMA IF EXISTS {TEMPLATE_SCHEMA} CASCADE"
-    with public_scope():
+    with context.public_scope():
         try:
-            execute(f"{drop}; CREATE SCHEMA {TEMPLATE_SCHEMA}")
+            context.execute(f"{drop}; CREATE SCHEMA {TEMPLATE_SCHEMA}")
             connection.set_schema(TEMPLATE_SCHEMA)
             MigrateSchema(stdout=io.StringIO(), no_color=True).run()
             operations.enforce_rls(connection)
-            with session_on(servers.MAIN) as session:
+            with postgres_tools.session_on(servers.MAIN) as session:
                 options = ("--rows-per-insert=1000", "--no-owner")
-                dump = dump_schema(session, TEMPLATE_ID, TEMPLATE_SCHEMA, *options)
+                dump = postgres_tools.dump_schema(session, TEMPLATE_ID, TEMPLATE_SCHEMA, *options)
         finally:
             connection.set_schema_to_public()
-            execute(drop)
+            context.execute(drop)
     lines = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
     script = _TIME.sub("now()", "\n".join(lines))
     return script.replace(TEMPLATE_SCHEMA, SCHEMA).replace(str(TEMPLATE_ID), TENANT) + "\n"

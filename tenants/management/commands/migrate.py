@@ -10,11 +10,10 @@ from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
+from tenants import naming, postgres_tools
 from tenants.context import tenant_connection
 from tenants.management import base
 from tenants.models import Tenant
-from tenants.naming import OWNER_ROLE
-from tenants.postgres_tools import migrate_lock
 from tenants.schemas import migrating
 from tenants.servers import MAIN, servers
 
@@ -94,11 +93,11 @@ class Command(base.KonstructCommand):
             return
         if not connection.is_owners:
             raise CommandError(
-                f"migrate must run as {OWNER_ROLE}: set DATABASE_OWNER_URL and use manage.py, or"
-                " set KONSTRUCT_DB_ROLE=owner",
+                f"migrate must run as {naming.OWNER_ROLE}: set DATABASE_OWNER_URL and use manage.py"
+                ", or set KONSTRUCT_DB_ROLE=owner",
                 returncode=base.NO_SCHEMA_SERVED,
             )
-        with migrate_lock() as is_alone:
+        with postgres_tools.migrate_lock() as is_alone:
             if not is_alone:
                 raise CommandError(
                     "another migrate is running on this database; wait for it",

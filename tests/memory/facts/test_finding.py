@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from memory import conf
 from memory.context import MemoryEntry
-from memory.embedding import vectors
 from memory.embedding.embedder import embed, model_version
 from memory.models import MemoryAttribute
 from memory.models.attributes import matching_attributes, parse_filters
@@ -167,7 +167,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
 def test_hnsw_finds_the_nearest_of_many_facts(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "EXACT_ROWS", 50)
+    monkeypatch.setattr(conf, "EXACT_ROWS", 50)
     words = ["tea", "rye", "door", "office", "train", "river", "music", "winter"]
     texts = [f"{first} and {second}, {n}" for first in words for second in words for n in (1, 2, 3)]
     with tenant_scope(tenant_a.id):

@@ -11,17 +11,15 @@ from django.db import DatabaseError
 from memory.exceptions import InvalidArgument, SlotTaken
 from memory.facts import (
     Author,
-    Outcome,
     Quote,
-    RecordedCandidate,
     confirm,
     embed_facts,
     record_candidate,
     reject,
     restore,
     retract,
-    roll_back,
 )
+from memory.facts.lifecycle import Outcome, RecordedCandidate, roll_back
 from memory.models import (
     AuthorKind,
     FactEvent,

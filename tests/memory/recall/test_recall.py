@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.conf import RESPONDER_MARK
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.recall import MAX_CUT, Hit, recall, service as recall_module
+from memory.recall import Hit, recall, service as recall_module
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import Strategy
 from tenants import transaction
@@ -117,7 +117,7 @@ def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
     policy = RecallPolicy(gate=False, top_k=3)
     result = recall(tenant_a.id, AGENT, "ann", "red apples", policy=policy)
     assert len(result.hits) == 3
-    assert [cut.reason for cut in result.cut] == ["over top_k"] * MAX_CUT
+    assert [cut.reason for cut in result.cut] == ["over top_k"] * recall_module.MAX_CUT
 
 
 def test_each_text_is_returned_once_and_lists_of_the_built_in_responder_never(
@@ -263,7 +263,7 @@ def test_a_recall_leaves_no_setting_in_the_callers_transaction(
 
     monkeypatch.setattr(recall_module, "_large_scopes", ReadInThisWay())
     if fails:
-        monkeypatch.setattr(recall_module, "rank", fail)
+        monkeypatch.setattr(recall_module.scoring, "rank", fail)
     add_messages(tenant_a, *SMALL_TALK)
     with tenant_scope(tenant_a.id), transaction.atomic(), connection.cursor() as cursor:
         connection.set_local({"hnsw.ef_search": "77", "enable_sort": "off"})

@@ -18,7 +18,7 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import erasing
 from memory.models import Message
-from tenants import jobs, journal, moving
+from tenants import jobs, journal, moving, postgres_tools
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import current_server, tenant_scope
@@ -143,13 +143,13 @@ def test_rows_that_are_not_copied_prevent_the_move(
         with database.as_owner(), connections[MAIN].cursor() as cursor:
             cursor.execute(f"ALTER POLICY tenant_isolation ON {table} USING (false)")
     else:
-        real = moving.copy_schema
+        real = postgres_tools.copy_schema
 
         def lose_a_row(source: Any, target: Any, *of: Any) -> None:
             real(source, target, *of)
             further["eu1"].do(f"DELETE FROM {table}")
 
-        monkeypatch.setattr(moving, "copy_schema", lose_a_row)
+        monkeypatch.setattr(postgres_tools, "copy_schema", lose_a_row)
     with pytest.raises(CopyDiffers, match=r"orchestrator_agent differs .* 1 rows here, 0 there"):
         _move(tenant, "eu1")
     assert where(tenant) == before

@@ -10,7 +10,8 @@ from django.test import Client
 
 from konstruct.api.auth.keys import roll_key
 from konstruct.api.models import ApiKey, KeyScope
-from memory.facts import Author, RecordedCandidate
+from memory.facts import Author
+from memory.facts.lifecycle import RecordedCandidate
 from memory.models import Message
 from memory.models.facts import AuthorKind
 from tenants.audit.models import AccessEvent
