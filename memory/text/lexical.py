@@ -93,79 +93,21 @@ def word_set(text: str) -> frozenset[str]:
 
 # --- English -------------------------------------------------------------------------------------
 
-# The stop words of Snowball's English list, which Postgres' `english` configuration uses too, with
-# the endings after an apostrophe.
-STOP_WORDS = word_set(
-    """
-    i me my myself we our ours ourselves you your yours yourself yourselves he him his
-    himself she her hers herself it its itself they them their theirs themselves what which
-    who whom this that these those am is are was were be been being have has had having do
-    does did doing a an the and but if or because as until while of at by for with about
-    against between into through during before after above below to from up down in out on
-    off over under again further then once here there when where why how all any both each
-    few more most other some such no nor not only own same so than too very s t can will
-    just don should now d ll m re ve
-    """
-)
-
-# Forms that the stemmer does not reduce to the stem of their base: went and go.
-_IRREGULAR_FORMS = """
-    go went gone|buy bought|bring brought|think thought|teach taught|catch caught
-    seek sought|fight fought|sell sold|tell told|find found|hold held|keep kept|sleep slept
-    feel felt|leave left|lose lost|meet met|feed fed|lead led|read read|make made|say said
-    pay paid|lay laid|hear heard|build built|send sent|spend spent|lend lent|bend bent
-    mean meant|learn learnt|dream dreamt|burn burnt|win won|stand stood
-    understand understood|sit sat|get got gotten|give gave given|take took taken
-    see saw seen|eat ate eaten|drink drank drunk|drive drove driven|ride rode ridden
-    write wrote written|rise rose risen|speak spoke spoken|break broke broken
-    choose chose chosen|wake woke woken|freeze froze frozen|steal stole stolen
-    wear wore worn|tear tore torn|bear bore born|know knew known|grow grew grown
-    throw threw thrown|fly flew flown|draw drew drawn|blow blew blown|show shown
-    begin began begun|swim swam swum|sing sang sung|ring rang rung|run ran|come came
-    become became|fall fell fallen|forget forgot forgotten|forgive forgave forgiven
-    hide hid hidden|bite bit bitten|shake shook shaken|mistake mistook|undertake undertook
-    overcome overcame|stick stuck|dig dug|hang hung|strike struck|swing swung|spin spun
-    shoot shot|shine shone|light lit|slide slid|bleed bled|breed bred|deal dealt|kneel knelt
-    lean leant|leap leapt|spell spelt|spill spilt|spoil spoilt|weep wept|sweep swept
-    creep crept|sink sank sunk|shrink shrank shrunk|stink stank|spring sprang sprung
-    lie lain|swear swore sworn|weave wove woven|sew sewn|bind bound|wind wound
-    child children|man men|woman women|person people|foot feet|tooth teeth|mouse mice
-    goose geese|wife wives|life lives|knife knives|leaf leaves|half halves|shelf shelves
-    wolf wolves|self selves|good better best|bad worse worst|mom mum mother|dad father
-"""
+_WORDS: Final = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+_ENGLISH, _ENDINGS = _WORDS.pop("en"), _WORDS.pop("endings")
+STOP_WORDS = word_set(_ENGLISH["stop_words"])
 IRREGULAR = {
     form: group.split()[0]
-    for line in _IRREGULAR_FORMS.strip().splitlines()
+    for line in _ENGLISH["irregular"].splitlines()
     for group in line.split("|")
     for form in group.split()[1:]
 }
-
 MONTHS = (
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
-
-# A memory with one of these, or a year, can answer a question for a time.
-TIME_WORDS = word_set(
-    """
-    january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday
-    yesterday today tonight tomorrow ago last next since recently week weeks weekend month months
-    year years day days night morning afternoon evening summer winter spring autumn fall
-    """
-)
-
-# Pronouns of the user and of the agent in a conversation between the two.
-I_WORDS = word_set("i me my mine myself we us our ours ourselves")
-YOU_WORDS = word_set("you your yours yourself")
-
-# A sentence with such a beginning and without a mark at its end is a question.
-QUESTION_WORDS = word_set(
-    """
-    who whom whose what which when where why how do does did is are was were am has have had
-    can could will would shall should may might must
-    """
-)
+TIME_WORDS = word_set(_ENGLISH["time"])
+QUESTION_WORDS = word_set(_ENGLISH["questions"])
 
 
 # --- Languages -----------------------------------------------------------------------------------
@@ -215,8 +157,8 @@ def _language(code: str, *, letters: str = "", months: str = "", **listed: Any) 
     return Language(code, letters=frozenset(letters), months=numbers, **words, **listed)
 
 
-ENGLISH: Final = Language("en", "english", STOP_WORDS, I_WORDS, YOU_WORDS, time=TIME_WORDS)
-_WORDS: Final = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+_SPEAKERS: Final = (word_set(_ENGLISH["user"]), word_set(_ENGLISH["agent"]))
+ENGLISH: Final = Language("en", "english", STOP_WORDS, *_SPEAKERS, time=TIME_WORDS)
 _LISTED: Final = {code: _language(code, **words) for code, words in _WORDS.items()}
 LATIN: Final = (ENGLISH, *(_LISTED[code] for code, words in _WORDS.items() if "letters" in words))
 LATIN_BY_CODE: Final = {language.code: language for language in LATIN}
@@ -576,40 +518,11 @@ def _longest_first(words: str) -> str:
     return "|".join(sorted(words.split(), key=len, reverse=True))
 
 
-# Pronouns, words of questions, particles, auxiliary verbs, conjunctions.
-_CHINESE_FUNCTION_WORDS: Final = regex.compile(
-    "("
-    + _longest_first(
-        """我们 你们 他们 她们 咱们 自己 我 你 您 他 她 它 这个 那个 这 那 什么时候 什么 怎么样
-            怎么 怎样 多少 为什么 哪里 哪儿 哪个 哪位 哪种 哪天 哪 谁 几 的 了 吗 呢 吧 啊 呀
-            着 个 是 在 和 跟 与 也 都 就 还 又 很 太 最 把 被 给 让 不 没有 没 要 能 可以 别
-            因为 所以 如果 但是 但 已经 现在 时候"""
-    )
-    + ")"
-)
-_HIRAGANA_FUNCTION_WORDS: Final = regex.compile(
-    "("
-    + _longest_first(
-        """です でした ます ました ません ましょう ください ている ていた てる てた する した して
-            される された れる られる れた られた せる ない なかった なる なった なって ある あった
-            いる いた たい たら なら だった って から まで より けど けれど のに ので だけ など
-            さん ちゃん くん こと もの とき ため よう いつ どこ どれ どの どう だれ なに いくら
-            いくつ この その あの ここ そこ これ それ あれ また もう まだ とても
-            を に は が も と で や へ か ね よ な の た て だ し い"""
-    )
-    + ")"
-)
+_CHINESE_FUNCTION_WORDS: Final = regex.compile(f"({_longest_first(_ENDINGS['chinese'])})")
+_HIRAGANA_FUNCTION_WORDS: Final = regex.compile(f"({_longest_first(_ENDINGS['hiragana'])})")
 # Particles, the copula, and the endings of verbs.
 _KOREAN_ENDING: Final = regex.compile(
-    r"(?<=\p{Hangul})(?:"
-    + _longest_first(
-        """은 는 이 가 을 를 에 에서 에게 한테 한테서 께 께서 으로 로 와 과 도 만 의 까지 부터
-            이랑 랑 하고 이나 나 라고 이라고 처럼 보다 마다 들 들을 들이 들은 이에요 예요
-            였죠 이었죠 인가요 인데 네요 해요 했어요 했나요 했죠 했는데 합니다 했습니다 하나요
-            하세요 하는 하게 하다 해서 한 할 어요 아요 었어요 았어요 었나요 았나요 었죠 았죠
-            나요 고 요 서 죠 지 던 은데 는데 었는데 았는데 습니다 입니다 기"""
-    )
-    + r")$"
+    rf"(?<=\p{{Hangul}})(?:{_longest_first(_ENDINGS['korean'])})$"
 )
 
 
