@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
+from tenants.naming import as_uuid
 
 ROLES = ("user", "assistant")
 # Postgres limits an index entry to a third of a page; a channel's user id is far shorter.
@@ -55,12 +56,9 @@ MAX_TIME_AHEAD: Final = timedelta(minutes=5)
 
 def uuid_argument(name: str, value: UUID | str) -> UUID:
     """Return a UUID from a UUID or its text."""
-    if isinstance(value, UUID):
-        return value
-    try:
-        return UUID(value)
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidArgument(f"{name}={value!r} is not a UUID") from None
+    if (uuid := as_uuid(value)) is None:
+        raise InvalidArgument(f"{name}={value!r} is not a UUID")
+    return uuid
 
 
 def text_argument(name: str, value: str) -> str:

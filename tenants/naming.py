@@ -37,14 +37,19 @@ OWNER_COMMANDS = frozenset(
 )
 
 
+def as_uuid(value: object) -> UUID | None:
+    """Return a UUID, or the text of one, as a UUID; None for any other value."""
+    try:
+        return value if isinstance(value, UUID) else UUID(value)  # type: ignore[arg-type]
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
 def as_tenant_id(value: UUID | str) -> UUID:
     """Return ``value`` as a UUID, or raise `InvalidTenantId`."""
-    if isinstance(value, UUID):
-        return value
-    try:
-        return UUID(value)
-    except (AttributeError, TypeError, ValueError):
-        raise InvalidTenantId(f"{value!r} is not the id (a UUID) of a tenant") from None
+    if (tenant_id := as_uuid(value)) is None:
+        raise InvalidTenantId(f"{value!r} is not the id (a UUID) of a tenant")
+    return tenant_id
 
 
 def schema_name_of(tenant_id: UUID) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memory.context import chat, tokens, working
 from memory.recall import Cut, FactHit, Hit, RecallResult, service
+from tenants.naming import as_uuid
 
 T = TypeVar("T")
 
@@ -278,14 +279,6 @@ class Prompt:
 def turn_source(turn: Mapping[str, Any]) -> UUID | None:
     """Return the id of the message of a turn. After a handover, its `message_id` is a copy's."""
     return as_uuid(turn.get("source_id") or turn.get("message_id"))
-
-
-def as_uuid(value: Any) -> UUID | None:
-    """Return a UUID, or None if the value is not one."""
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except (TypeError, ValueError, AttributeError):
-        return None
 
 
 def reserved_tokens(instructions: str) -> int:

@@ -19,12 +19,13 @@ import numpy as np
 import ormsgpack
 
 from memory.context import chat
-from memory.context.prompt import Prompt, as_uuid
+from memory.context.prompt import Prompt
 from memory.context.segments import SourceText, Splitter, split_own
 from memory.context.tokens import DESCRIPTION
 from memory.models import Message, PromptSource, RecallEvent
 from memory.recall.service import Reason
 from tenants.context import fetch_all
+from tenants.naming import as_uuid
 
 VERSION: Final = 3
 # The id of an erased source.

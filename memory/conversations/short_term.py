@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory import arguments, conf, exceptions, models
 from memory.conversations import window_store
 from memory.conversations.window_store import Conversation, Position, Turn, Window, decode_all
-from tenants import redis_keys, transaction
+from tenants import naming, redis_keys, transaction
 from tenants.context import known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 
@@ -38,7 +38,7 @@ class UserWindow(Window):
 
     @classmethod
     def of(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
-        tenant, agent = _as_uuid(tenant_id), _as_uuid(agent_id)
+        tenant, agent = naming.as_uuid(tenant_id), naming.as_uuid(agent_id)
         arguments.id_argument("user_id", user_id)
         key = redis_keys.memory_short_key(tenant or tenant_id, agent or agent_id, user_id)
         if tenant is None or agent is None:
@@ -73,7 +73,7 @@ class UserWindow(Window):
 
     def position_of(self, turn: Turn) -> Position:
         """Return the position of the turn in the transcript: see `Conversation.position_of`."""
-        if self.conversation is None or _as_uuid(turn.message_id) is None:
+        if self.conversation is None or naming.as_uuid(turn.message_id) is None:
             return False, ""
         with known_tenant(self.conversation.tenant_id, savepoint=False):
             return self.conversation.position_of(turn.message_id)
@@ -91,13 +91,6 @@ def _require_tenant(tenant_id: UUID | str) -> None:
     """Raise InvalidTenantId or UnknownTenant if there is no such tenant."""
     with known_tenant(tenant_id):
         models.WindowClear.objects.exists()
-
-
-def _as_uuid(value: UUID | str) -> UUID | None:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        return None
 
 
 def get_recent_messages(

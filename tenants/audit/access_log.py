@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from tenants import context, http
+from tenants import context, http, naming
 from tenants.audit import models, operator_log
 from tenants.audit.changes import RowState, loggable, logged_changes, storable
 
@@ -101,7 +101,7 @@ def record_access(
             "people": list(islice(shown, MAX_PEOPLE)),
             "people_count": people_count or len(shown) or None,
             "address": http.current_address(),
-            "request_id": str(_as_uuid(request_id) or ""),
+            "request_id": str(naming.as_uuid(request_id) or ""),
             "detail": json.dumps({**(loggable("", detail) or {}), **logged_changes(before, after)}),
         },
     )
@@ -115,13 +115,6 @@ def ids_of(row: Model) -> dict[str, Any]:
         "agent_id": row.pk if is_agent else getattr(row, "agent_id", None),
         "user_id": getattr(row, "user_id", None),
     }
-
-
-def _as_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def record_command(

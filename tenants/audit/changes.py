@@ -103,8 +103,6 @@ def loggable(name: str, value: Any) -> Any:
 
 def logged_changes(before: RowState | None, after: RowState | None) -> dict[str, Any]:
     """Return the fields that differ, for the access log of a tenant: of texts only the names."""
-    if before is None and after is None:
-        return {}
     old, new = before or NO_STATE, after or NO_STATE
     texts = old.texts | new.texts
     return differences(_without_texts(old, texts), _without_texts(new, texts))
@@ -142,36 +140,15 @@ def differences(before: RowState, after: RowState) -> dict[str, Any]:
         for name in {**before.fields, **after.fields}
         if before.fields.get(name) != after.fields.get(name)
     ]
-    old_values = {name: before.fields.get(name) for name in names}
-    new_values = {name: after.fields.get(name) for name in names}
+    is_change = before is not NO_STATE and after is not NO_STATE
     result: dict[str, Any] = {}
-    if before is not NO_STATE and old_values:
-        result["before"] = old_values if after is not NO_STATE else _without_empty(old_values)
-    if after is not NO_STATE and new_values:
-        result["after"] = new_values if before is not NO_STATE else _without_empty(new_values)
-    if before is not NO_STATE and after is not NO_STATE:
-        withheld = [
-            name for name in after.secrets if before.secrets.get(name) != after.secrets[name]
-        ]
-        if withheld:
-            result["withheld"] = withheld
-    return result
-
-
-def log_detail(
-    detail: Mapping[str, Any], before: RowState | None, after: RowState | None
-) -> dict[str, Any]:
-    """Return the detail of a log entry: the given values, abridged, and the fields that differ.
-
-    Args:
-        detail: parameters of the request or the command.
-        before: the row before a change or deletion.
-        after: the row after a change or creation.
-    """
-    abridged = {name: abridge(value) for name, value in detail.items()}
-    if before is None and after is None:
-        return abridged
-    return abridged | differences(before or NO_STATE, after or NO_STATE)
+    for key, state in (("before", before), ("after", after)):
+        if names and state is not NO_STATE:
+            values = {name: state.fields.get(name) for name in names}
+            empty = () if is_change else (None, "", [], {})
+            result[key] = {name: value for name, value in values.items() if value not in empty}
+    withheld = [name for name in after.secrets if before.secrets.get(name) != after.secrets[name]]
+    return {**result, "withheld": withheld} if is_change and withheld else result
 
 
 def abridge(value: Any) -> Any:
@@ -189,10 +166,6 @@ def abridge(value: Any) -> Any:
 def storable(text: str) -> str:
     """Return the text without NUL and lone surrogates, which Postgres does not store."""
     return text.replace("\0", "").encode(errors="replace").decode()
-
-
-def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def _to_json(value: Any) -> Any:

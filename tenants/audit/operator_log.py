@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from tenants import context, http, transaction
-from tenants.audit.changes import RowState, abridge, log_detail, row_state
+from tenants.audit.changes import NO_STATE, RowState, abridge, differences, row_state
 from tenants.models import Domain, OperatorEvent, Tenant
 
 Kind = OperatorEvent.ActorKind
@@ -52,7 +52,7 @@ def record_operation(
             subject_id="" if row is None else str(row.pk),
             name="" if row is None else str(row),
             address=http.current_address(),
-            detail=log_detail(detail, before, after),
+            detail=abridge(detail) | differences(before or NO_STATE, after or NO_STATE),
         )
 
 
