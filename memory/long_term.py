@@ -44,10 +44,8 @@ def retrieve_relevant(
         InvalidArgument: a value is invalid; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
-    agent, user = (
-        arguments.uuid_argument("agent_id", agent_id),
-        arguments.id_argument("user_id", user_id),
-    )
+    agent = arguments.uuid_argument("agent_id", agent_id)
+    user = arguments.id_argument("user_id", user_id)
     vector = arguments.vector_argument("query_embedding", query_embedding)
     arguments.count_argument("top_k", top_k)
     least = arguments.similarity_argument("threshold", threshold) - conf.DISTANCE_TOLERANCE

@@ -40,69 +40,69 @@ def random_id(**options: Any) -> "models.UUIDField[str | uuid.UUID, uuid.UUID]":
 
 
 def optional_id(
-    *name: str, **options: Any
+    name: Any = None, **options: Any
 ) -> "models.UUIDField[str | uuid.UUID | None, uuid.UUID | None]":
     """Return a column of UUIDs that may be empty."""
-    return models.UUIDField(*name, null=True, blank=True, **options)
+    return models.UUIDField(name, null=True, blank=True, **options)
 
 
-def optional_text(*name: str, **options: Any) -> "models.TextField[str | Combinable, str]":
+def optional_text(name: Any = None, **options: Any) -> "models.TextField[str | Combinable, str]":
     """Return a column of text, by default the empty text."""
-    return models.TextField(*name, blank=True, default="", db_default="", **options)
+    return models.TextField(name, blank=True, default="", db_default="", **options)
 
 
-def optional_char(*name: str, **options: Any) -> "models.CharField[str | Combinable, str]":
+def optional_char(name: Any = None, **options: Any) -> "models.CharField[str | Combinable, str]":
     """Return a column of at most `max_length` characters, by default the empty text."""
-    return models.CharField(*name, blank=True, default="", db_default="", **options)
+    return models.CharField(name, blank=True, default="", db_default="", **options)
 
 
 def optional_time(
-    *name: str, **options: Any
+    name: Any = None, **options: Any
 ) -> "models.DateTimeField[datetime | Combinable | None, datetime | None]":
     """Return a column of times that may be empty."""
-    return models.DateTimeField(*name, null=True, blank=True, **options)
+    return models.DateTimeField(name, null=True, blank=True, **options)
 
 
 def optional_number(
-    *name: str, **options: Any
+    name: Any = None, **options: Any
 ) -> "models.PositiveIntegerField[int | Combinable | None, int | None]":
     """Return a column of numbers from 0 that may be empty."""
-    return models.PositiveIntegerField(*name, null=True, blank=True, **options)
+    return models.PositiveIntegerField(name, null=True, blank=True, **options)
 
 
 def optional_small_number(
-    *name: str, **options: Any
+    name: Any = None, **options: Any
 ) -> "models.PositiveSmallIntegerField[int | Combinable | None, int | None]":
     """Return a column of numbers from 0 to 32,767 that may be empty."""
-    return models.PositiveSmallIntegerField(*name, null=True, blank=True, **options)
+    return models.PositiveSmallIntegerField(name, null=True, blank=True, **options)
 
 
-def count(*name: str, **options: Any) -> "models.PositiveIntegerField[int | Combinable, int]":
+def count(name: Any = None, **options: Any) -> "models.PositiveIntegerField[int | Combinable, int]":
     """Return a column of numbers that begin at 0."""
-    return models.PositiveIntegerField(*name, default=0, db_default=0, **options)
+    return models.PositiveIntegerField(name, default=0, db_default=0, **options)
 
 
 def big_count(
-    *name: str, **options: Any
+    name: Any = None, **options: Any
 ) -> "models.PositiveBigIntegerField[int | Combinable, int]":
     """Return a column of numbers that begin at 0 and may exceed 32 bits."""
-    return models.PositiveBigIntegerField(*name, default=0, db_default=0, **options)
+    return models.PositiveBigIntegerField(name, default=0, db_default=0, **options)
 
 
 def choice(
-    default: models.TextChoices, *name: str, **options: Any
+    default: models.TextChoices, name: Any = None, **options: Any
 ) -> "models.TextField[str | Combinable, str]":
     """Return a column of text, one of the choices of the default."""
     return models.TextField(
-        *name, choices=type(default), default=default, db_default=default, **options
+        name, choices=type(default), default=default, db_default=default, **options
     )
 
 
 def number(
-    default: int, *name: str, **options: Any
+    default: int, name: Any = None, **options: Any
 ) -> "models.PositiveIntegerField[int | Combinable, int]":
     """Return a column of numbers from 0."""
-    return models.PositiveIntegerField(*name, default=default, db_default=default, **options)
+    return models.PositiveIntegerField(name, default=default, db_default=default, **options)
 
 
 def money(*, max_digits: int, **options: Any) -> Any:
@@ -113,22 +113,22 @@ def money(*, max_digits: int, **options: Any) -> Any:
 
 
 def flag(
-    *name: str, default: bool, **options: Any
+    name: Any = None, *, default: bool, **options: Any
 ) -> "models.BooleanField[bool | Combinable, bool]":
     """Return a column of truth values."""
-    return models.BooleanField(*name, default=default, db_default=default, **options)
+    return models.BooleanField(name, default=default, db_default=default, **options)
 
 
-def json_object(*name: str, **options: Any) -> "models.JSONField[Any, Any]":
+def json_object(name: Any = None, **options: Any) -> "models.JSONField[Any, Any]":
     """Return a column of JSON, by default an empty object."""
     empty = models.Value({}, output_field=models.JSONField())
-    return models.JSONField(*name, default=dict, db_default=empty, **options)
+    return models.JSONField(name, default=dict, db_default=empty, **options)
 
 
-def json_list(*name: str, **options: Any) -> "models.JSONField[Any, Any]":
+def json_list(name: Any = None, **options: Any) -> "models.JSONField[Any, Any]":
     """Return a column of JSON, by default an empty list."""
     empty = models.Value([], output_field=models.JSONField())
-    return models.JSONField(*name, default=list, db_default=empty, **options)
+    return models.JSONField(name, default=list, db_default=empty, **options)
 
 
 def text_list(**options: Any) -> "ArrayField[Sequence[str] | Combinable, list[str]]":

@@ -33,8 +33,7 @@ from django.db.models.functions import Greatest, Least, Now
 from django.utils.module_loading import import_string
 from structlog.contextvars import bound_contextvars
 
-from tenants import context, metrics, traces, transaction
-from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
+from tenants import context, exceptions, metrics, traces, transaction
 from tenants.limits.fair_shares import FairShares, Once
 from tenants.models import Job, JobQuerySet, Tenant
 from tenants.outages import OUTAGES, ServerDown, is_outage, outage_reason
@@ -86,13 +85,13 @@ _FINISH_LEASED = _FINISH + "AND lease = %(token)s AND leased_until IS NOT NULL"
 _abandoned: list["Lease"] = []
 
 
-class LeaseLost(KonstructError):
+class LeaseLost(exceptions.KonstructError):
     """The lease has ended: another worker may have the job. Nothing was written."""
 
     code = "lease_lost"
 
 
-class WorkerLost(KonstructError):
+class WorkerLost(exceptions.KonstructError):
     """The worker that had begun this job has died."""
 
     code = "worker_lost"
@@ -538,8 +537,8 @@ class JobKind:
             jobs.update(
                 **NOT_BEGUN,
                 attempts=attempt - is_busy,
-                error_code=code_of(error),
-                last_error=reason_of(error),
+                error_code=exceptions.code_of(error),
+                last_error=exceptions.reason_of(error),
                 **when,
             )
             outcome = Outcome.GIVEN_UP if is_given_up else Outcome.FAILED
@@ -555,8 +554,8 @@ class JobKind:
             "was given up"
             if is_given_up
             else f"failed (attempt {attempt}) and will be tried again",
-            detail_of(error),
-            exc_info=not (isinstance(error, KonstructError) or is_outage(error)),
+            exceptions.detail_of(error),
+            exc_info=not (isinstance(error, exceptions.KonstructError) or is_outage(error)),
         )
         return is_given_up
 

@@ -231,11 +231,8 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         k = arguments.count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
-        minimum = (
-            -1.0
-            if min_similarity is None
-            else arguments.similarity_argument("min_similarity", min_similarity)
-        )
+        minimum = -1.0 if min_similarity is None else min_similarity
+        arguments.similarity_argument("min_similarity", minimum)
         if model_version is None:
             versions = self.model_versions()
             if len(versions) > 1:

@@ -209,11 +209,8 @@ class ContextManager:
         self.memory: Any = LongTermMemory() if memory is None else memory
         self.compiler = working.WorkingContextCompiler() if compiler is None else compiler
         self.fact_floor = arguments.similarity_argument("fact_floor", fact_floor)
-        self.near_fact_floor = (
-            self.fact_floor
-            if near_fact_floor is None
-            else arguments.similarity_argument("near_fact_floor", near_fact_floor)
-        )
+        near = self.fact_floor if near_fact_floor is None else near_fact_floor
+        self.near_fact_floor = arguments.similarity_argument("near_fact_floor", near)
 
     def compile_working_context(
         self,

@@ -8,9 +8,8 @@ from uuid import UUID
 
 from psycopg.errors import UndefinedTable
 
-from memory.arguments import count_argument, id_argument, require_configured_database
+from memory import arguments, exceptions
 from memory.context.chat import as_turn
-from memory.exceptions import NoTenant, UnreadableSession
 from tenants import context, naming
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
 from tenants.exceptions import TenantPinned, UnknownTenant
@@ -60,7 +59,7 @@ class SessionStore:
     ) -> None:
         if isinstance(tenant_id, str) and "://" in tenant_id:
             tenant_id, database_url = None, tenant_id
-        require_configured_database(database_url)
+        arguments.require_configured_database(database_url)
         self._tenant_id = None if tenant_id is None else naming.as_tenant_id(tenant_id)
         self.messages_key = messages_key
         self._serde = serde
@@ -75,7 +74,7 @@ class SessionStore:
         """
         tenant_id = self._tenant_id or context.current_tenant_id()
         if tenant_id is None:
-            raise NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
+            raise exceptions.NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
         pinned = context.pinned_tenant_id()
         if pinned not in (None, tenant_id):
             raise TenantPinned(f"this code serves tenant {pinned} and cannot enter {tenant_id}")
@@ -112,15 +111,15 @@ class SessionStore:
                 which only its graph can apply), or exceed `max_bytes`.
             CheckpointRefused: they have an object of a class that is not allowed.
         """
-        count_argument("limit", limit)
-        id_argument("thread_id", thread_id)
+        arguments.count_argument("limit", limit)
+        arguments.id_argument("thread_id", thread_id)
         messages = None
         with suppress(UndefinedTable):
             messages = self.checkpointer.newest_value(thread_id, self.messages_key, max_bytes)
         if messages is None:
             return []
         if type(messages) is not list:
-            raise UnreadableSession(
+            raise exceptions.UnreadableSession(
                 f"thread {thread_id!r} keeps a {type(messages).__name__} under"
                 f" {self.messages_key!r}, not a list of messages"
             )
@@ -140,7 +139,7 @@ class SessionStore:
             before: only threads that were used before this one.
             after: only threads that were used after this one, the next one first.
         """
-        count_argument("limit", limit)
+        arguments.count_argument("limit", limit)
         cursor, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
         condition = f"AND (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if cursor else ""
         values: dict[str, Any] = {"limit": limit}
@@ -150,7 +149,7 @@ class SessionStore:
 
     def get_session(self, thread_id: str) -> Session | None:
         """Return a thread's last use and number of checkpoints; None for an unknown thread."""
-        values = {"only": id_argument("thread_id", thread_id), "limit": 1}
+        values = {"only": arguments.id_argument("thread_id", thread_id), "limit": 1}
         sessions = self._sessions(values, thread_condition="AND thread_id = %(only)s")
         return sessions[0] if sessions else None
 
@@ -199,7 +198,7 @@ class SessionStore:
 
     def clear_session(self, thread_id: str) -> None:
         """Remove a thread with its history."""
-        id_argument("thread_id", thread_id)
+        arguments.id_argument("thread_id", thread_id)
         with context.tenant_scope(self.tenant_id):
             enqueue_tombstones(SESSION, thread_id)
         with suppress(UndefinedTable):

@@ -21,9 +21,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.timezone import now as time_now
 
-from memory import arguments
+from memory import arguments, conf
 from memory.arguments import uuid_argument
-from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRACE
 from memory.conversations import short_term, window_store
 from memory.exceptions import InvalidArgument
 from memory.models import Message, MessageAttribute, Role
@@ -126,7 +125,7 @@ def record_message(
             message.save(force_insert=True)
             write_attributes([message])
             record_names([message])
-            enqueue_embeddings([message.pk], delay=OUTBOX_GRACE, job=job)
+            enqueue_embeddings([message.pk], delay=conf.OUTBOX_GRACE, job=job)
             if message.role == Role.ASSISTANT and not appended:
                 transaction.on_commit(
                     partial(short_term.refresh_window, tenant_id, message.agent_id, message.user_id)
@@ -216,10 +215,10 @@ def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | No
         return None
     metadata_values(metadata)
     size = len(json.dumps(metadata, ensure_ascii=False, default=list).encode())
-    if size > MAX_MESSAGE_METADATA_BYTES:
+    if size > conf.MAX_MESSAGE_METADATA_BYTES:
         raise InvalidArgument(
-            f"metadata has {size} bytes as JSON, more than {MAX_MESSAGE_METADATA_BYTES}; leave some"
-            " out"
+            f"metadata has {size} bytes as JSON, more than {conf.MAX_MESSAGE_METADATA_BYTES}; leave"
+            " some out"
         )
     return dict(metadata) or None
 
@@ -265,12 +264,12 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
                 agent_id=agent_id,
                 user_id=original.user_id,
                 thread_id=original.thread_id,
-                channel=HANDOVER_CHANNEL,
+                channel=conf.HANDOVER_CHANNEL,
                 role=original.role,
                 name=original.name,
                 content=original.content,
                 created_at=original.created_at,
-                external_id=f"{HANDOVER_CHANNEL}:{original.pk}",
+                external_id=f"{conf.HANDOVER_CHANNEL}:{original.pk}",
                 answered_by_id=original.answered_by_id,
                 metadata=original.metadata,
             )
@@ -579,7 +578,7 @@ def _message(turn: ImportedTurn, created_at: datetime) -> Message:
         agent_id=turn.agent_id,
         user_id=turn.user_id,
         thread_id=turn.thread_id,
-        channel=IMPORT_CHANNEL,
+        channel=conf.IMPORT_CHANNEL,
         role=turn.role,
         name=turn.name,
         metadata=metadata_argument(turn.metadata),

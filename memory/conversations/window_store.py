@@ -14,7 +14,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 from uuid import UUID
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
@@ -144,8 +144,7 @@ def decode(entry: bytes) -> dict[str, Any] | None:
     return decoded
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(NamedTuple):
     """An agent's conversation with a user, across all threads and channels, in one tenant."""
 
     tenant_id: UUID
@@ -159,11 +158,11 @@ class Conversation:
         sent as the agent; and imported turns. A turn is cleared if it was sent before the last
         clear, whenever it was imported, and if it was in the transcript then.
         """
-        clear = WindowClear.objects.of(**self._scope()).order_by("-id").first()
+        clear = WindowClear.objects.of(*self).order_by("-id").first()
         whole = RecallExclusion.objects.filter(start=None)
         # The newest messages that end a turn, each with its question.
         ends = (
-            Message.objects.of(**self._scope())
+            Message.objects.of(*self)
             .window_turns(after_number=clear.last_number if clear else 0)
             .filter(created_at__gte=clear.created_at if clear else _NEVER)
             .annotate(
@@ -199,12 +198,9 @@ class Conversation:
 
     def clear(self) -> None:
         """Record that all turns up to now are cleared."""
-        messages = Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
+        messages = Message.objects.of(*self)
         last = messages.aggregate(last=Max("number"))["last"] or 0
         WindowClear.objects.create(agent_id=self.agent_id, user_id=self.user_id, last_number=last)
-
-    def _scope(self) -> dict[str, Any]:
-        return {"tenant_id": self.tenant_id, "agent_id": self.agent_id, "user_id": self.user_id}
 
     def _values(self, **more: object) -> dict[str, object]:
         return {

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Unpack
 from uuid import UUID
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from memory import arguments, exceptions, fields, models
@@ -337,9 +337,7 @@ class LongTermMemory:
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = fact_rows.filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
             is_preference = Q(slot__iregex=PREFERENCE_SLOTS)
-            rows = rows.defer("embedding").annotate(
-                is_preference=ExpressionWrapper(is_preference, output_field=BooleanField())
-            )
+            rows = rows.defer("embedding").annotate(is_preference=is_preference)
             facts = [*rows.order_by("-is_preference", "-updated_at", "memory_id")[: SMALL_SET + 1]]
             if len(facts) > SMALL_SET:
                 facts = [fact for fact in facts if fact.is_preference]

@@ -4,7 +4,6 @@ and what recall leaves out.
 
 from datetime import datetime
 from hashlib import blake2b
-from typing import Final
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -103,7 +102,7 @@ class ConversationEmbedding(AgentUserModel):
 
 
 # In an archive the row has columns of its job.
-_SELECT_PENDING: Final = f"""
+_SELECT_PENDING = f"""
     SELECT to_jsonb(pending) - 'tenant_id' || jsonb_build_object(
         'attempts', coalesce(job.attempts, 0), 'begun_at', job.begun_at,
         'last_error', coalesce(job.last_error, ''), 'due_at', coalesce(job.due_at, now())
@@ -113,13 +112,13 @@ _SELECT_PENDING: Final = f"""
       AND job.kind = 'embedding' AND job.key = pending.message_id
     WHERE {personal.OF_MESSAGES_OF_USER} ORDER BY pending.message_id
 """  # noqa: S608
-_INSERT_PENDING: Final = """
+_INSERT_PENDING = """
     INSERT INTO memory_pendingembedding (message_id, created_at)
     SELECT message_id, created_at
     FROM jsonb_populate_recordset(NULL::memory_pendingembedding, %(rows)s::jsonb)
     ON CONFLICT DO NOTHING
 """
-_INSERT_JOBS: Final = """
+_INSERT_JOBS = """
     INSERT INTO tenants_job (kind, key, attempts, begun_at, last_error, due_at, sweep_at)
     SELECT 'embedding', message_id, attempts, begun_at, last_error, due_at, due_at
     FROM jsonb_to_recordset(%(rows)s::jsonb) AS job (
@@ -132,7 +131,7 @@ _INSERT_JOBS: Final = """
 def is_indexed() -> models.Expression:
     """Return the expression that a message has its vectors and words, and recall can find it."""
     pending = PendingEmbedding.objects.filter(message=models.OuterRef("pk"))
-    return models.ExpressionWrapper(~models.Exists(pending), models.BooleanField())
+    return ~models.Exists(pending)
 
 
 class PendingEmbedding(TenantModel):
@@ -225,7 +224,7 @@ class Scope(AgentUserModel):
         }
 
 
-OF_SCOPES: Final = "scope_id = ANY(%(scopes)s)"
+OF_SCOPES = "scope_id = ANY(%(scopes)s)"
 
 
 class Posting(TenantModel):
@@ -260,7 +259,7 @@ class Posting(TenantModel):
         return f"{self.lexeme_hash} in message {self.message_number}"
 
 
-_SELECT_INDEX: Final = f"""
+_SELECT_INDEX = f"""
     SELECT (to_jsonb(indexed) - ARRAY['tenant_id', 'message_number', 'card']) || jsonb_build_object(
         'postings', (
             SELECT jsonb_agg(jsonb_build_array(lexeme_hash, weight) ORDER BY lexeme_hash)
@@ -271,7 +270,7 @@ _SELECT_INDEX: Final = f"""
     FROM memory_indexedmessage AS indexed
     WHERE indexed.{personal.OF_MESSAGES_OF_USER} ORDER BY indexed.message_number
 """  # noqa: S608  (our constants)
-_INSERT_INDEX: Final = (
+_INSERT_INDEX = (
     """
     INSERT INTO memory_indexedmessage (
         message_number, scope_id, message_id, session, created_at, subject, by_user, words,
@@ -368,7 +367,7 @@ class IndexedMessage(TenantModel):
 
 
 # Unmatched texts of a prompt may quote its sources, of which one may be of another person.
-_SELECT_EVENTS: Final = f"""
+_SELECT_EVENTS = f"""
     SELECT to_jsonb(event) - 'tenant_id' || CASE WHEN %(user)s::text IS NOT NULL AND EXISTS (
         SELECT FROM memory_promptsource WHERE event_id = event.id
     ) THEN '{{"unmatched": null}}' ELSE '{{}}' END::jsonb

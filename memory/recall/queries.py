@@ -12,7 +12,6 @@ was observed (docs/decisions/0017 has them):
 
 from enum import IntEnum
 from functools import cache
-from typing import Final
 
 from memory.text.lexical import CONTEXT_WEIGHTS
 
@@ -29,9 +28,9 @@ class Strategy(IntEnum):
 
 
 # The nearest pieces that a walk looks at.
-HNSW_EF_SEARCH: Final = 32
+HNSW_EF_SEARCH = 32
 # Parameters of the statements.
-LIMITS: Final = {
+LIMITS = {
     # Up to this number, all messages of a scope are weighed. At the limit candidates would take
     # half the time or less, but all messages give better results, and the gate was fitted to them.
     "whole_scope": 2_000,
@@ -219,7 +218,7 @@ _HNSW = """
     LIMIT %(candidate_pieces)s"""
 # Settings for the statements: indexes in the order of the statement, since no statistics describe
 # the rows that it will read.
-PLAN_SETTINGS: Final = {
+PLAN_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",

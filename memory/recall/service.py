@@ -340,11 +340,8 @@ def _select(
         known=known,
     )
     judged = _apply_gate(ranking, policy, excluded, question=question)
-    read = (
-        []
-        if not any(reason is None for _, reason in judged)
-        else [rated.message for rated, reason in judged if reason in (None, "below the gate")]
-    )
+    wanted = (None, "below the gate") if any(reason is None for _, reason in judged) else ()
+    read = [rated.message for rated, reason in judged if reason in wanted]
     texts = evidence.read_texts(
         {message.number: message.message_id for message in read[: policy.top_k + MAX_CUT]}
     )

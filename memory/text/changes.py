@@ -13,20 +13,19 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import regex
 
 from memory.text.lexical import lexemes, main_language
 
-_LISTS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 # The rarity of the words that two statements share: of each, 1 / the number of other statements
 # with it. No figure of LoCoMo's dialogues 0-3 falls; without the conditions on questions about
 # others, R@3 falls from .694 to .680.
-MIN_SHARED: Final = 1.0
-MIN_SHARED_ASKED: Final = 0.5
-MAX_WORDS: Final = 12
-MAX_LIKENESS: Final = 0.7
+MIN_SHARED = 1.0
+MIN_SHARED_ASKED = 0.5
+MAX_WORDS = 12
+MAX_LIKENESS = 0.7
 
 
 @dataclass(frozen=True, slots=True)

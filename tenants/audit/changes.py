@@ -145,7 +145,7 @@ def differences(before: RowState, after: RowState) -> dict[str, Any]:
     for key, state in (("before", before), ("after", after)):
         if names and state is not NO_STATE:
             values = {name: state.fields.get(name) for name in names}
-            empty = () if is_change else (None, "", [], {})
+            empty: tuple[Any, ...] = () if is_change else (None, "", [], {})
             result[key] = {name: value for name, value in values.items() if value not in empty}
     withheld = [name for name in after.secrets if before.secrets.get(name) != after.secrets[name]]
     return {**result, "withheld": withheld} if is_change and withheld else result

@@ -5,20 +5,19 @@ transaction of the removal; its key is the digest of the removed row. The owner'
 the digests into the journal.
 """
 
-from typing import Final
 from uuid import UUID
 
 from tenants import context, jobs, journal
 
-TOMBSTONES: Final = jobs.owner_kind("tombstone")
+TOMBSTONES = jobs.owner_kind("tombstone")
 # Kinds of rows that `restore` removes again (konstruct/backups/restoring.py).
-KEY: Final = "key"
-MEMBER: Final = "member"
-FACT: Final = "fact"
-SESSION: Final = "session"
-ROWS: Final = "rows"
+KEY = "key"
+MEMBER = "member"
+FACT = "fact"
+SESSION = "session"
+ROWS = "rows"
 # Digests in one line of the journal.
-MAX_ROWS: Final = 1_000
+MAX_ROWS = 1_000
 
 
 def enqueue_tombstones(kind: str, *ids: object) -> None:

@@ -1,7 +1,5 @@
 """Tables of the outbox: events, the programs and people that get them, and the deliveries."""
 
-from typing import Final
-
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
@@ -12,8 +10,8 @@ from tenants import exceptions, fields, jobs
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, PersonalData, rows_of_user
 
-MAX_WAIT_MINUTES: Final = 7 * 24 * 60
-MAX_ADDRESSES: Final = 20
+MAX_WAIT_MINUTES = 7 * 24 * 60
+MAX_ADDRESSES = 20
 
 
 class ReceiverRefused(exceptions.KonstructError):
@@ -21,7 +19,7 @@ class ReceiverRefused(exceptions.KonstructError):
 
 
 # The key is the id of the delivery. Attempts 1 to 11 take less than two hours, all take a day.
-NOTIFICATIONS: Final = jobs.JobKind(
+NOTIFICATIONS = jobs.JobKind(
     name="notification",
     # Given by name: it needs the channels, which import this module.
     do="konstruct.channels.webhooks.send",
@@ -215,13 +213,11 @@ class Subscription(TenantModel):
         return self.url or ", ".join(self.addresses)
 
 
-_OF_PERSON: Final = (
+_OF_PERSON = (
     f"event_id IN (SELECT id FROM outbox_outboxevent WHERE {OutboxEvent.personal_data.of_person})"  # noqa: S608
 )
 
-_OF_MESSAGES: Final = (
-    "event_id IN (SELECT id FROM outbox_outboxevent WHERE subject_id = ANY(%(ids)s))"
-)
+_OF_MESSAGES = "event_id IN (SELECT id FROM outbox_outboxevent WHERE subject_id = ANY(%(ids)s))"
 
 
 class EventDelivery(TenantModel):

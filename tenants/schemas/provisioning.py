@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final
 from uuid import UUID
 
 from django.conf import settings
@@ -26,13 +25,13 @@ from tenants.servers import MAIN, require_server, servers
 logger = logging.getLogger(__name__)
 
 # A tenant that operators delete can be restored for this time.
-GRACE: Final = timedelta(days=7)
+GRACE = timedelta(days=7)
 # The owner's worker has begun the grace period of this request.
-_IS_IN_GRACE: Final = Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + GRACE)
+_IS_IN_GRACE = Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + GRACE)
 # After this time the setup of a tenant is retried.
 RETRY_DELAY = timedelta(minutes=1)
 DROP_LOCK_TIMEOUT = "30s"
-REWRITE_SECONDS: Final = 30.0
+REWRITE_SECONDS = 30.0
 
 # A function that logs a change of a tenant, called in the transaction of the change.
 RecordChange = Callable[[Tenant], object]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from django.core.management.base import CommandParser
-
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.management.base import KonstructCommand
 from tenants.schemas import provisioning
@@ -14,7 +12,7 @@ class Command(KonstructCommand):
 
     help = "Creates a tenant with its own schema, served at its own domain."
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
             "slug", help="Short name for the host name: letters, digits and hyphens."
         )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from django.core.management.base import CommandParser
-
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 from tenants.schemas import provisioning
@@ -14,7 +12,7 @@ class Command(KonstructCommand):
 
     help = "Deletes a tenant with all its data. Only a backup can restore it."
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: Any) -> None:
         parser.add_argument("slug", help="The tenant to delete.")
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
 

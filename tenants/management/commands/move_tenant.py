@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from django.core.management.base import CommandParser
 from django.template.defaultfilters import filesizeformat
 
 from tenants.management.base import KonstructCommand, tenant_of
@@ -21,7 +20,7 @@ class Command(KonstructCommand):
         "copied and compared; --dry-run estimates how long."
     )
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: Any) -> None:
         parser.add_argument("slug", help="The tenant to move.")
         parser.add_argument(
             "--to",

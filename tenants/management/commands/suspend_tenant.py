@@ -3,8 +3,6 @@
 from functools import partial
 from typing import Any
 
-from django.core.management.base import CommandParser
-
 from tenants.audit.operator_log import change_tenant, record_command
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.schemas import provisioning
@@ -18,7 +16,7 @@ class Command(KonstructCommand):
         "--resume serves it again."
     )
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: Any) -> None:
         parser.add_argument("slug", help="The tenant to suspend.")
         parser.add_argument("--resume", action="store_true", help="Serve a suspended tenant.")
 
