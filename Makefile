@@ -18,6 +18,7 @@ IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECO
 PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
 # Over the cores, a file to a worker, in the order of tests/conftest.py.
 SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+NODE_MODULES := clients/typescript/node_modules/.package-lock.json
 # By the markers of pyproject.toml.
 OF_QUICK := not slow and not broad and not data and not long
 # What can differ behind a pooler, or on three servers.
@@ -35,7 +36,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick test tests repeat data long pooled servers fuzz survival coverage \
-	messages pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
+	generated messages pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -117,6 +118,15 @@ survival: setup ## messages for MINUTES while processes and stores are killed, b
 coverage: setup $(CHECKS) ## the tests of `make test` and `make long`, and what none of them runs through
 	$(PYTEST) $(SHARED_OUT) -m "not alone" -p tests.plugins.coverage
 
+generated: setup $(NODE_MODULES) ## all files that are made from models, the API and texts of pages; it needs npm
+	$(BIN)/ruff format --quiet konstruct memory tenants
+	$(IN_TEST_HOME) $(BIN)/python manage.py migrate --shared
+	$(IN_TEST_HOME) $(BIN)/python manage.py make_schema_script
+	$(IN_TEST_HOME) $(BIN)/python manage.py spectacular --file docs/openapi.yaml
+	$(BIN)/python -m tests.clients.python.documents
+	cd clients/typescript && npm run --silent generate
+	$(MAKE) messages
+
 messages: setup ## new texts of pages into konstruct/locale, and the files that Django reads; then translate what is empty
 	$(IN_TEST_HOME) $(BIN)/python -m tests.konstruct.admin.catalogues
 
@@ -164,7 +174,6 @@ wheel: ## the Python client, into clients/python/dist; it needs no .venv
 		&& ls clients/python/dist/*.whl
 
 # What the generator and the compiler are.
-NODE_MODULES := clients/typescript/node_modules/.package-lock.json
 $(NODE_MODULES): clients/typescript/package-lock.json
 	cd clients/typescript && npm ci && touch node_modules/.package-lock.json
 

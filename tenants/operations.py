@@ -201,8 +201,8 @@ class CommentOnTables(Operation):
 
     One operation for all tables of an app. Django's own `db_comment` would need an AlterField for
     each column, each of which renders the models anew, for each tenant: seconds instead of
-    milliseconds. A later column gets its comment from another operation of this kind. A downgrade
-    leaves comments, which older code ignores.
+    milliseconds. A later column gets its comment from another operation of this kind; an empty
+    comment leaves that of the table. A downgrade leaves comments, which older code ignores.
     """
 
     def __init__(self, tables: Mapping[str, str]) -> None:
@@ -222,7 +222,8 @@ class CommentOnTables(Operation):
         for name, comment in self.tables.items():
             options = to_state.apps.get_model(app_label, name)._meta
             table = f"{quote(connection.schema_name)}.{quote(options.db_table)}"
-            statements.append(f"COMMENT ON TABLE {table} IS {text(comment)}")
+            if comment:
+                statements.append(f"COMMENT ON TABLE {table} IS {text(comment)}")
             for field in options.local_concrete_fields:
                 said = str(field.help_text) or COMMENTS.get(field.column) or str(field.verbose_name)
                 column = f"{table}.{quote(field.column)}"

@@ -1,17 +1,20 @@
 """Facts: added, edited with their history, and ended."""
 
 import json
+from collections.abc import Iterator
 from copy import copy
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import display_for_field
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -23,10 +26,16 @@ from memory import arguments, exceptions
 from memory.context.recall_traces import with_queries
 from memory.facts import LongTermMemory, recalls_with, rows
 from memory.models import FactEvent, FactState, MemoryEntry, attributes
+from memory.models.facts import FactChanges
 from tenants.admin import recorded_admin, sites
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.error_texts import TranslatedModelForm
+
+# The history shows the others at their own places.
+_COMPARED: Final = FactChanges.__annotations__.keys() - {
+    *("content", "metadata", "valid_from", "valid_to")
+}
 
 
 class FactForm(TranslatedModelForm):
@@ -281,9 +290,23 @@ def _versions(identity: UUID) -> list[dict[str, Any]]:
             "version": version,
             "content": pages.mark_difference(before.content, version.content),
             "metadata": pages.mark_difference(_metadata_text(before), _metadata_text(version)),
+            "values": list(_compared_values(before, version)),
         }
         for version, before in pairs
     ]
+
+
+def _compared_values(before: MemoryEntry, version: MemoryEntry) -> Iterator[tuple[str, str]]:
+    """Yield the label and the difference of each other field that one of the versions has."""
+    for field in MemoryEntry._meta.concrete_fields:
+        if field.name not in _COMPARED:
+            continue
+        old, new = (
+            gettext("Yes") if value is True else value and str(display_for_field(value, field, ""))
+            for value in (getattr(before, field.name), getattr(version, field.name))
+        )
+        if old or new:
+            yield capfirst(str(field.verbose_name)), pages.mark_difference(old or "", new or "")
 
 
 def _metadata_text(fact: MemoryEntry) -> str:

@@ -137,7 +137,11 @@ def merge_into(
     """
     given = {name: getattr(entry, name) for name in models.FactChanges.__annotations__}
     slot = {name: given.pop(name) for name in ("slot", "subject", "is_multi_valued")}
-    changes = {name: value for name, value in given.items() if value not in (None, "")}
+    changes = {
+        name: value
+        for name, value in given.items()
+        if value not in (None, "") or name in entry.cleared
+    }
     if entry.slot:
         changes |= slot
     if revived:

@@ -1,7 +1,7 @@
 """Tables of facts: statement, validity, evidence, and the author of each change."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self, TypedDict
@@ -188,6 +188,9 @@ WITHOUT_OTHER_EVIDENCE: Final = (
 
 class MemoryEntry(TenantModel):
     """A fact. An update keeps its id and stores the previous text as a version."""
+
+    # Fields that storing sets to null in an existing fact. Others that are null are unchanged.
+    cleared: Collection[str] = ()
 
     memory_id = fields.random_id()
     agent_id = fields.optional_id(

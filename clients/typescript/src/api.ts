@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 b69686d64aa5cb98109bf3f9b5ace358a9c260f4e667860fa099449cf8bfa965
+// Written by `make typescript` from docs/openapi.yaml, sha256 1ba42eb310a446dff0b3ed31b16eb3dd5a316a80b245bee035d633725a4a0234
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -708,7 +708,7 @@ export interface paths {
         put?: never;
         /**
          * Store a fact
-         * @description Facts with the same text, agent and user are one fact: the existing one is returned with `created: false`. The other fields of the request are applied to it: metadata is merged into the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. With an `external_id` that id identifies the fact instead of the text, and the text and metadata of the request replace the stored ones. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
+         * @description Facts with the same text, agent and user are one fact: the existing one is returned with `created: false`. The other fields of the request are applied to it, null clears one, and metadata is merged into the stored metadata. With an `external_id` that id identifies the fact instead of the text, and the text and metadata of the request replace the stored ones. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
          */
         post: operations["create_fact"];
         delete?: never;
@@ -939,7 +939,7 @@ export interface paths {
         get?: never;
         /**
          * Store or change the fact with your id
-         * @description An id is unique for an agent and a user. A new fact is a 201. The text and the metadata of an existing one become those of the request; omitted fields are unchanged. A request that changes nothing makes no version.
+         * @description An id is unique for an agent and a user. A new fact is a 201. The text and the metadata of an existing one become those of the request. Omitted fields are unchanged, and those that are null are cleared. A request that changes nothing makes no version.
          */
         put: operations["put_fact"];
         post?: never;

@@ -436,11 +436,11 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """Store a fact.
 
         Facts with the same text, agent and user are one fact: the existing one is returned with
-        `created: false`. The other fields of the request are applied to it: metadata is merged into
-        the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. With
-        an `external_id` that id identifies the fact instead of the text, and the text and metadata
-        of the request replace the stored ones. The old values are kept as a version. Facts with
-        nearly the same meaning are listed in `near_duplicates`.
+        `created: false`. The other fields of the request are applied to it, null clears one, and
+        metadata is merged into the stored metadata. With an `external_id` that id identifies the
+        fact instead of the text, and the text and metadata of the request replace the stored ones.
+        The old values are kept as a version. Facts with nearly the same meaning are listed in
+        `near_duplicates`.
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
@@ -566,12 +566,12 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """Store or change the fact with your id.
 
         An id is unique for an agent and a user. A new fact is a 201. The text and the metadata of
-        an existing one become those of the request; omitted fields are unchanged. A request that
-        changes nothing makes no version.
+        an existing one become those of the request. Omitted fields are unchanged, and those that
+        are null are cleared. A request that changes nothing makes no version.
         """
         owner, fact = self._of_external_id(external_id)
         before = None if fact is None else row_state(fact)
-        entry = MemoryEntry(**owner, **self.fields)
+        entry = _new_fact(self.fields, **owner)
         with admit_memories(1):
             stored = FACTS.remember(entry, author=self.caller.author)
         fact = tenant_facts().defer("embedding").get(pk=stored.memory_id)
@@ -826,12 +826,18 @@ def _delete(fact: MemoryEntry) -> None:
 
 def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
     """Return the new fact that a request describes."""
-    return MemoryEntry(
+    return _new_fact(
+        {name: fields[name] for name in fields if name not in ("agent", "user_id")},
         tenant_id=context.required_tenant_id(),
         agent_id=agent_id,
         user_id=caller.user_id_in(fields),
-        **{name: fields[name] for name in fields if name not in ("agent", "user_id")},
     )
+
+
+def _new_fact(fields: dict[str, Any], **owner: Any) -> MemoryEntry:
+    entry = MemoryEntry(**owner, **fields)
+    entry.cleared = [name for name, value in fields.items() if value is None]
+    return entry
 
 
 def _stored_documents(
