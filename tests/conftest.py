@@ -25,8 +25,8 @@ from django_redis import get_redis_connection
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
-from konstruct.local import embedded
-from konstruct.local.embedded.services import BOOTSTRAP
+from konstruct.local import embedded, services
+from konstruct.local.services import BOOTSTRAP
 from tenants.context import leave_tenant, public_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -101,7 +101,7 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile("konstruct")
     settings.CACHES["default"]["LOCATION"] = _cache_url(CACHE_DATABASE)
     settings.CELERY_BROKER_URL = (
-        embedded.broker_url(BROKER_DATABASE)
+        services.broker_url(BROKER_DATABASE)
         if settings.EMBEDDED_CACHE
         else _cache_url(BROKER_DATABASE)
     )
@@ -432,5 +432,5 @@ def _named(urls: dict[str, str]) -> str:
 
 def _cache_url(number: int) -> str:
     if settings.EMBEDDED_CACHE:
-        return embedded.redis_url(number)
+        return services.redis_url(number)
     return urlsplit(settings.REDIS_URL)._replace(path=f"/{number}").geturl()

@@ -21,7 +21,7 @@ from django_tenants.utils import schema_context
 from psycopg import sql
 from psycopg_pool import ConnectionPool
 
-from konstruct.local import embedded
+from konstruct.local import embedded, services
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.naming import APP_ROLE
@@ -82,7 +82,7 @@ def made() -> Iterator[None]:
 
 def _wait_for_no_disk() -> None:
     """Turn off synchronous commits in the cluster of `make test`, which has only test data."""
-    if settings.EMBEDDED_DATABASE and embedded.home() == settings.BASE_DIR / HOME_OF_TESTS:
+    if settings.EMBEDDED_DATABASE and services.home() == settings.BASE_DIR / HOME_OF_TESTS:
         embedded.ensure_postgres()  # psycopg does not start the server
         let_commits_not_wait(url_of("superuser"))
 
@@ -157,7 +157,7 @@ def url_of(role: str, server: str = MAIN) -> str:
     if role == "app" and _poolers:
         return f"{_poolers[-1]}/{name}"
     if settings.EMBEDDED_DATABASE:
-        return embedded.database_url(role, name)
+        return services.database_url(role, name)
     url = settings.DATABASE_OWNER_URL if role == "owner" else settings.DATABASE_URL
     return url.rsplit("/", 1)[0] + f"/{name}"
 

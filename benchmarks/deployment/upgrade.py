@@ -28,7 +28,7 @@ from pathlib import Path
 
 from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho, is_ready
 from benchmarks.load.traffic import SLUGS, prepare, settle, traffic
-from konstruct.local.embedded.services import binaries
+from konstruct.local.services import binaries
 from tests.end_to_end.deployment import PROJECT, eventually
 
 LAYOUT = Layout("two webs behind nginx", webs=2, workers=A_WORKER_EACH, proxy=True)

@@ -115,7 +115,7 @@ def operate(*arguments: str) -> str:
 
 def dump(schema: str) -> str:
     """Return the schema of a tenant as pg_dump writes it."""
-    from konstruct.local.embedded.paths import DATABASE
+    from konstruct.local.services import DATABASE
 
     ran = subprocess.run(
         [

@@ -375,7 +375,7 @@ def commands(rounds: int) -> None:
 def pooled(rounds: int) -> None:
     """Time pages and calls through PgBouncer and without it."""
     from konstruct.api.auth.keys import issue_key
-    from konstruct.local import embedded
+    from konstruct.local import services
     from memory.models import Message
     from tenants.context import tenant_scope
     from tests.servers import pooler
@@ -407,13 +407,13 @@ def pooled(rounds: int) -> None:
         ),
     }
     production = {
-        "DATABASE_OWNER_URL": embedded.database_url("owner"),
-        "REDIS_URL": embedded.redis_url(),
-        "CELERY_BROKER_URL": embedded.broker_url(),
+        "DATABASE_OWNER_URL": services.database_url("owner"),
+        "REDIS_URL": services.redis_url(),
+        "CELERY_BROKER_URL": services.broker_url(),
         "SECRET_KEY": "of the benchmark, which serves nobody: " + "x" * 32,
         "DEBUG": "1",
     }
-    direct = {**production, "DATABASE_URL": embedded.database_url("app")}
+    direct = {**production, "DATABASE_URL": services.database_url("app")}
     with contextlib.ExitStack() as stack:
         url = f"{stack.enter_context(pooler.pooler(size=3))}/{_database()}"
         browsers = {

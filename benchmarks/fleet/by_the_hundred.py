@@ -37,7 +37,7 @@ from django.db import connection
 
 from benchmarks.fleet.serving import FEW, answers, compare_serving, environment_of, keys_of
 from benchmarks.tools.throwaway import PROJECT, set_up
-from konstruct.local import embedded
+from konstruct.local import embedded, services
 
 DATABASE = "konstruct_fleet"
 DATABASE_OF_FEW = "konstruct_fleet_few"
@@ -130,13 +130,13 @@ def fleet_databases(*, keep: bool) -> Iterator[None]:
     """Create separate databases in the embedded Postgres."""
     embedded.ensure()
     os.environ |= {
-        "REDIS_URL": embedded.redis_url(),
-        "CELERY_BROKER_URL": embedded.broker_url(),
+        "REDIS_URL": services.redis_url(),
+        "CELERY_BROKER_URL": services.broker_url(),
         "SECRET_KEY": "of the benchmark, which serves nobody: " + "x" * 32,
         "DEBUG": "1",
         "LOG_LEVEL": "WARNING",
     }
-    with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
+    with psycopg.connect(services.database_url("owner"), autocommit=True) as owner:
         for name in (DATABASE, DATABASE_OF_FEW):
             if not keep:
                 owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -109,7 +109,7 @@ def fill_cache(tenant_id: UUID, agent_id: UUID, number: int) -> None:
 
 def add_others(tenant_id: UUID, agent_id: UUID, number: int) -> None:
     """Add messages of other users with their replies, 100 to a user, by statements of SQL."""
-    from konstruct.local import embedded
+    from konstruct.local import services
     from tenants.context import connection, execute, tenant_scope
     from tenants.models import Tenant
 
@@ -119,7 +119,7 @@ def add_others(tenant_id: UUID, agent_id: UUID, number: int) -> None:
             execute(ADD_OTHERS, {"agent": agent_id, "first": first, "last": last})
     schema = Tenant.objects.get(pk=tenant_id).schema_name
     name = connection.settings_dict["NAME"]
-    with psycopg.connect(embedded.database_url("owner", name), autocommit=True) as owner:
+    with psycopg.connect(services.database_url("owner", name), autocommit=True) as owner:
         owner.execute(f"SET search_path = {schema}, public")
         owner.execute("SELECT set_config('app.current_tenant', %s, false)", [str(tenant_id)])
         owner.execute("VACUUM (ANALYZE) memory_message, memory_recallevent, memory_promptsource")

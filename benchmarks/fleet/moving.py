@@ -36,9 +36,9 @@ def main() -> None:
 @contextlib.contextmanager
 def second_server() -> Iterator[None]:
     """Start another embedded Postgres, called eu1 in the environment of all processes."""
-    from konstruct.local import embedded
+    from konstruct.local import services
 
-    beside = Path(f"{embedded.home()}-eu1")
+    beside = Path(f"{services.home()}-eu1")
     server = subprocess.Popen(
         [sys.executable, "-u", "-c", USE],
         cwd=PROJECT,
@@ -50,7 +50,7 @@ def second_server() -> Iterator[None]:
     assert server.stdout is not None
     assert server.stdout.readline() == "up\n"
     with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(beside)):
-        urls = {role: embedded.database_url(role) for role in ("app", "owner")}
+        urls = {role: services.database_url(role) for role in ("app", "owner")}
     os.environ["TENANT_DATABASES"] = f"eu1={urls['app']}"
     os.environ["TENANT_DATABASES_OWNER"] = f"eu1={urls['owner']}"
     try:

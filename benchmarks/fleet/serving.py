@@ -26,7 +26,7 @@ import psycopg
 
 from benchmarks.serving.rest import LIMITS
 from benchmarks.tools.throwaway import PROJECT
-from konstruct.local import embedded
+from konstruct.local import services
 from tests.konstruct.api.live import running, serving
 from tests.servers.llm import Answer, LLMServer
 
@@ -104,7 +104,7 @@ class Served:
     def memory(self) -> str:
         """Return the private MB of the processes, and of the largest backend of each role."""
         found = {"web": _private(self.web), "worker": _private(self.worker)}
-        with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
+        with psycopg.connect(services.database_url("owner"), autocommit=True) as owner:
             backends = owner.execute(
                 "SELECT pid, usename FROM pg_stat_activity WHERE datname = %s", [self.database]
             ).fetchall()
@@ -141,7 +141,7 @@ def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) ->
         **LIMITS,
         "KONSTRUCT_DB_ROLE": "app",
         "LLM_POOL_URL": llm.url,
-        "CELERY_BROKER_URL": embedded.broker_url(broker),
+        "CELERY_BROKER_URL": services.broker_url(broker),
         "WEB_THREADS": "1",
     }
     log = folder / f"{name}.log"
@@ -236,7 +236,7 @@ def _settle(database: str) -> None:
 
 
 def _transactions(database: str) -> int:
-    with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
+    with psycopg.connect(services.database_url("owner"), autocommit=True) as owner:
         found = owner.execute(
             "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %s",
             [database],
@@ -270,7 +270,7 @@ def answers(keys: Mapping[str, str], log: Path) -> tuple[float, dict[str, int]]:
 def environment_of(database: str, **changes: str) -> dict[str, str]:
     """Return the environment of processes on a database."""
     urls = {
-        "DATABASE_URL": embedded.database_url("app", database),
-        "DATABASE_OWNER_URL": embedded.database_url("owner", database),
+        "DATABASE_URL": services.database_url("app", database),
+        "DATABASE_OWNER_URL": services.database_url("owner", database),
     }
     return {**os.environ, **urls, **changes}

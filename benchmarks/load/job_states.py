@@ -50,16 +50,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="konstruct-jobs-") as home:
         os.environ["KONSTRUCT_HOME"] = home
         set_up()
-        from konstruct.local import embedded
-        from konstruct.local.embedded import paths
+        from konstruct.local import embedded, services
 
         embedded.ensure()
         try:
             manage("migrate")
-            with psycopg.connect(paths.database_url("superuser"), autocommit=True) as owner:
+            with psycopg.connect(services.database_url("superuser"), autocommit=True) as owner:
                 owner.execute("SET synchronous_commit = off")  # waiting is no CPU time
                 owner.execute(FILL, vars(options))
-                measure(owner, paths.database_url("app"))
+                measure(owner, services.database_url("app"))
         finally:
             embedded.stop()
 

@@ -176,10 +176,10 @@ def langgraphs_own() -> Iterator[tuple[Any, Any]]:
     from langgraph.store.postgres import PostgresStore
     from psycopg.rows import dict_row
 
-    from konstruct.local import embedded
+    from konstruct.local import services
 
     url = (
-        embedded.database_url("owner")
+        services.database_url("owner")
         if settings.EMBEDDED_DATABASE
         else settings.DATABASE_OWNER_URL
     )

@@ -19,13 +19,10 @@ import httpx
 from django.conf import settings
 
 from konstruct.heartbeats import WORKERS
-from konstruct.local import embedded
-from konstruct.local.embedded.paths import make_home, serve_lock
-from konstruct.local.embedded.supervision import supervisord_command, try_lock
+from konstruct.local import embedded, services
 from konstruct.logs import one_line
 from konstruct.processes import bound_to_this_process
-from tenants.checks import refuse_unsafe_role
-from tenants.context import connection
+from tenants import checks, context
 from tenants.exceptions import KonstructError
 from tenants.management.base import SOME_TENANTS_FAILED
 
@@ -67,8 +64,8 @@ def serving(
             # Here, so that the reason is printed once and not in each process's log. The demo runs
             # as the owner, who provisions; its web and workers check the application's role.
             if settings.DB_ROLE == "app":
-                refuse_unsafe_role()
-                connection.close()
+                checks.refuse_unsafe_role()
+                context.connection.close()
             processes = Processes(host, port, write_line, shows_logs)
             try:
                 yield processes
@@ -87,7 +84,7 @@ class Processes:
     ) -> None:
         self._url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
         self._write_line = write_line
-        self._logs = make_home() / "log"
+        self._logs = services.make_home() / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)
         self._environment = {
             **os.environ,
@@ -154,7 +151,7 @@ class Processes:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            supervisord_command("supervisord.conf"),
+            embedded.supervisord_command("supervisord.conf"),
             cwd=settings.BASE_DIR,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -185,9 +182,9 @@ class Processes:
 @contextlib.contextmanager
 def _only_server_of_this_home() -> Iterator[None]:
     """Hold the lock of this home's server, with the process id for `make stop`."""
-    make_home()
-    path = serve_lock()
-    descriptor = try_lock(path, shared=False)
+    services.make_home()
+    path = services.serve_lock()
+    descriptor = embedded.try_lock(path, shared=False)
     if descriptor is None:
         raise ServingError(
             f"Konstruct already runs here (process {path.read_text().strip()}): `make stop` ends it"

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 
-from konstruct.local import embedded
+from konstruct.local import embedded, services
 from konstruct.settings.environment import (
     fernet_keys,
     flag,
@@ -122,7 +122,7 @@ SECRET_KEY = text("SECRET_KEY")
 if not SECRET_KEY:
     if PRODUCTION:
         sys.exit("konstruct: SECRET_KEY is not set; production needs a long random one.")
-    SECRET_KEY = embedded.local_secret_key()
+    SECRET_KEY = services.local_secret_key()
 # Former keys: sessions signed with them stay valid, and receipts of erasures are found.
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", "")
 if PRODUCTION:
@@ -144,7 +144,7 @@ if PRODUCTION:
 # one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
-    CHANNEL_TOKEN_KEYS = [embedded.local_token_key()]
+    CHANNEL_TOKEN_KEYS = [services.local_token_key()]
 
 # Hosts of the operators' site and of the neutral API; every other host must be a tenant's domain.
 PUBLIC_HOSTS = names("PUBLIC_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -193,9 +193,9 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
         "(see docs/operations.md)."
     )
 # The role of the application, for every user of this process.
-APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
+APPLICATION_DATABASE_URL = DATABASE_URL or services.database_url("app")
 # The URL of the owner's role; empty in processes that must not have it.
-OWNER_DATABASE_URL = embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL
+OWNER_DATABASE_URL = services.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
 else:
@@ -251,11 +251,11 @@ for _server, _database in DATABASES.items():
 # django-tenants requires the second one, which has no effect after the first.
 DATABASE_ROUTERS = ["tenants.servers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 # Called for the directory of pg_dump and pg_restore. None: wherever PATH finds them.
-POSTGRES_BIN = "konstruct.local.embedded.services.binaries" if EMBEDDED_DATABASE else None
+POSTGRES_BIN = "konstruct.local.services.binaries" if EMBEDDED_DATABASE else None
 # The journal of erasures, outside of the database: see tenants/journal.py.
 ERASURE_JOURNAL = text("ERASURE_JOURNAL")
 if EMBEDDED_DATABASE and not ERASURE_JOURNAL:
-    ERASURE_JOURNAL = str(embedded.local_journal())
+    ERASURE_JOURNAL = str(services.local_journal())
 TENANT_MODEL = "tenants.Tenant"
 TENANT_DOMAIN_MODEL = "tenants.Domain"
 # The vector type lives here, so that every tenant's schema finds it.
@@ -268,7 +268,7 @@ EMBEDDED_CACHE = not REDIS_URL
 CACHES = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
+        "LOCATION": services.redis_url() if EMBEDDED_CACHE else REDIS_URL,
         "KEY_FUNCTION": "tenants.redis_keys.key_of_current_tenant",
         "OPTIONS": {
             # The default is pickle, by which a writer to the cache runs code in its readers.

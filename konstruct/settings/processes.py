@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from konstruct.local import embedded
+from konstruct.local import services
 from konstruct.settings.applications import LLM_TIMEOUT
 from konstruct.settings.deployment import EMBEDDED_CACHE, REDIS_URL
 from konstruct.settings.environment import address, choice, number, refuse, text, url
@@ -21,7 +21,7 @@ METRICS_ADDRESS = address("METRICS_ADDRESS")
 # Directory of the files in which the processes of one machine, or of one container, count.
 METRICS_DIR = Path(text("METRICS_DIR")) if text("METRICS_DIR") else None
 if METRICS_ADDRESS and METRICS_DIR is None:
-    METRICS_DIR = embedded.home() / "metrics"
+    METRICS_DIR = services.home() / "metrics"
 
 # Threads of each web process for requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)
@@ -40,7 +40,7 @@ JOB_SLOTS = {
 }
 
 CELERY_BROKER_URL = url("CELERY_BROKER_URL") or (
-    embedded.broker_url() if EMBEDDED_CACHE else REDIS_URL
+    services.broker_url() if EMBEDDED_CACHE else REDIS_URL
 )
 if CELERY_BROKER_URL.startswith("unix:"):
     sys.exit(

@@ -19,7 +19,7 @@ import psutil
 import psycopg
 import redis
 
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.processes import bound_to_this_process
 from tenants.redis_keys import memory_short_key
 from tests.servers.llm import LLMServer
@@ -225,8 +225,8 @@ class Deployment:
             self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         with home_of(home):
-            self.database_url = paths.database_url("app")
-            self.redis_url = paths.redis_url()
+            self.database_url = services.database_url("app")
+            self.redis_url = services.redis_url()
         variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in variables},

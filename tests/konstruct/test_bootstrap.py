@@ -8,8 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from konstruct.local import embedded
-from konstruct.local.embedded import services
+from konstruct.local import embedded, services
 from tenants.checks import unsafe_privileges
 from tests import database
 
@@ -26,7 +25,7 @@ def bootstrap(
     """Run the script in the test's database, as an administrator does."""
     psql = [services.binaries() / "psql", "--no-psqlrc", "--quiet", "--file", script]
     return subprocess.run(
-        [*psql, "--dbname", embedded.database_url("superuser", NAME), *arguments],
+        [*psql, "--dbname", services.database_url("superuser", NAME), *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -35,7 +34,7 @@ def bootstrap(
 
 
 def ask(role: str, query: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(embedded.database_url(role, NAME), autocommit=True) as connection:
+    with psycopg.connect(services.database_url(role, NAME), autocommit=True) as connection:
         cursor = connection.execute(query.encode())
         return cursor.fetchall() if cursor.description else []
 
@@ -45,7 +44,7 @@ def created() -> Iterator[None]:
     """A database without a run of the script."""
     embedded.ensure_postgres()
     with psycopg.connect(
-        embedded.database_url("superuser", "postgres"), autocommit=True
+        services.database_url("superuser", "postgres"), autocommit=True
     ) as superuser:
         superuser.execute(f"DROP DATABASE IF EXISTS {NAME}")
         superuser.execute(f"CREATE DATABASE {NAME} TEMPLATE template0")
@@ -67,7 +66,7 @@ def test_an_empty_database_is_closed_at_once(created: None) -> None:
     assert (bootstrap().returncode, bootstrap().stderr) == (0, "")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ask("app", ENTERS)
-    with psycopg.connect(embedded.database_url("app", NAME)) as app:
+    with psycopg.connect(services.database_url("app", NAME)) as app:
         assert unsafe_privileges(app.cursor()) == []
 
 
@@ -83,7 +82,7 @@ def test_bootstrap_without_pgvector_changes_nothing(created: None) -> None:
 def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
     """Such as Debian's cluster on a machine without a locale."""
     with psycopg.connect(
-        embedded.database_url("superuser", "postgres"), autocommit=True
+        services.database_url("superuser", "postgres"), autocommit=True
     ) as superuser:
         superuser.execute(f"DROP DATABASE {NAME}")
         superuser.execute(

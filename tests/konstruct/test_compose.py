@@ -113,7 +113,7 @@ def test_compose_does_not_start_without_a_secret_and_the_example_names_each() ->
 
 def test_settings_documentation_compose_and_example_name_the_same() -> None:
     """Includes later settings: documented, passed to the containers, and configurable."""
-    read = names_read_by("konstruct/local/embedded/paths.py", *SETTINGS)
+    read = names_read_by("konstruct/local/services.py", *SETTINGS)
     read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
     assert documented == read

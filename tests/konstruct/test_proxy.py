@@ -16,7 +16,7 @@ import httpx
 import psycopg
 import pytest
 
-from konstruct.local.embedded import services
+from konstruct.local import services
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests import database

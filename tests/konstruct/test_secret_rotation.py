@@ -14,7 +14,7 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
-from konstruct.local.embedded import services
+from konstruct.local import services
 from tenants.audit.people import pseudonym, pseudonyms
 from tenants.context import tenant_scope
 from tenants.models import Tenant

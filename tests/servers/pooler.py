@@ -16,8 +16,7 @@ from urllib.parse import unquote, urlsplit
 import psycopg
 from django.conf import settings
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
+from konstruct.local import services
 
 EXECUTABLE = shutil.which("pgbouncer")
 # PgBouncer does not run as root.
@@ -53,7 +52,7 @@ log_disconnections = 0
 def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> Iterator[str]:
     """Run a pooler for the application's role, or the owner's. Yield a URL without a database."""
     if settings.EMBEDDED_DATABASE:
-        url, password = embedded.database_url(role), paths.password_of(role)
+        url, password = services.database_url(role), services.password_of(role)
     else:
         url = settings.DATABASE_URL if role == "app" else settings.DATABASE_OWNER_URL
         password = unquote(urlsplit(url).password or "")

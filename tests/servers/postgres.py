@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
 
-from konstruct.local import embedded
+from konstruct.local import services
 from tenants import servers as known
 from tenants.models import Tenant
 from tenants.moving import move_tenant
@@ -41,12 +41,12 @@ class Server:
 
     @property
     def home(self) -> Path:
-        return embedded.home().with_name(f"{embedded.home().name}-{self.name}-{database.WORKER}")
+        return services.home().with_name(f"{services.home().name}-{self.name}-{database.WORKER}")
 
     def url(self, role: str, name: str = DATABASE) -> str:
         """Return its URL for a role: app, owner or superuser."""
         with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(self.home)):
-            return embedded.database_url(role, name)
+            return services.database_url(role, name)
 
     def start(self) -> None:
         """Start the server."""

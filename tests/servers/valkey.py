@@ -9,7 +9,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
 
-from konstruct.local.embedded.services import server
+from konstruct.local.services import server
 from tests.konstruct.running import eventually
 
 

@@ -47,7 +47,7 @@ class Processes(Deployment):
             }
             # Postgres does not get the environment of the process that starts it.
             (home / "sitecustomize.py").write_text(
-                "from konstruct.local.embedded.services import Postgres\n"
+                "from konstruct.local.services import Postgres\n"
                 f"Postgres.environment |= {clock!r}\n"
             )
             self.environment["PYTHONPATH"] = f"{home}{os.pathsep}{PROJECT}"

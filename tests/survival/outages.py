@@ -18,7 +18,7 @@ import psutil
 import psycopg
 from cryptography.fernet import Fernet
 
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.processes import processes_in
 from tests.end_to_end.deployment import Deployment, Supervised, Tenant, eventually, home_of
 from tests.servers.slack import SlackServer
@@ -39,8 +39,8 @@ class Store:
         """Return its URL for a role, or as `cache` or `broker`."""
         with home_of(self.home):
             if kind == "cache":
-                return paths.redis_url()
-            return paths.broker_url() if kind == "broker" else paths.database_url(kind)
+                return services.redis_url()
+            return services.broker_url() if kind == "broker" else services.database_url(kind)
 
     def start(self) -> None:
         """Start the server."""

@@ -23,7 +23,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from konstruct.llm.responder import respond
-from konstruct.local import embedded
+from konstruct.local import services
 from konstruct.local.serving import serving
 from konstruct.management.commands.create_tenant_admin import PASSWORD_VARIABLE
 from konstruct.management.commands.serve import port as port_argument
@@ -35,7 +35,7 @@ from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
 
-DATA: Final = Path(embedded.__file__).parents[1] / "demo.json"
+DATA: Final = services.PROJECT / "konstruct" / "local" / "demo.json"
 AGENT = "Iris"
 USER = "sam"
 ADMIN = "admin"
@@ -158,7 +158,7 @@ def _prepare(company: dict[str, Any]) -> None:
 
 def _keys_file() -> Path:
     """Return the file with the demo's keys, which can be shown only once."""
-    return embedded.home() / "demo_keys.json"
+    return services.home() / "demo_keys.json"
 
 
 def _keys() -> dict[str, str]:

@@ -11,8 +11,8 @@ from unittest import mock
 
 import psycopg
 
-from konstruct.local import embedded
-from konstruct.local.embedded.services import binaries
+from konstruct.local import services
+from konstruct.local.services import binaries
 from tests.konstruct.running import PROJECT, run_python
 
 # Each process of a test run has separate deployments.
@@ -47,7 +47,7 @@ class Deployment:
     """Services at a home, for processes of this code."""
 
     def __init__(self, name: str, journal: Path) -> None:
-        self.home = embedded.home().with_name(f"backups-{name}-{_WORKER}")
+        self.home = services.home().with_name(f"backups-{name}-{_WORKER}")
         self.environment = {
             **{key: value for key, value in os.environ.items() if key != "KONSTRUCT_DB_ROLE"},
             "KONSTRUCT_HOME": str(self.home),
@@ -113,7 +113,7 @@ class Deployment:
     def url(self, role: str = "superuser") -> str:
         """Return the URL of its database."""
         with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(self.home)):
-            return embedded.database_url(role)
+            return services.database_url(role)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         """Run a query as a superuser."""

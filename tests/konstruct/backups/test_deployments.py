@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from konstruct.local.embedded.services import binaries
+from konstruct.local.services import binaries
 from tenants.postgres_tools import poll
 from tests.konstruct.backups.deployment import Deployment, deployment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from konstruct.local.embedded.services import binaries
+from konstruct.local.services import binaries
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.backups.conftest import Backup

@@ -18,8 +18,7 @@ from django.core.management import load_command_class
 from prometheus_client.parser import text_string_to_metric_families
 
 from konstruct import heartbeats
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.processes import is_alive
 from tenants.checks import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in, run_python
@@ -199,7 +198,7 @@ def test_killed_worker_loses_no_count_and_its_queue_raises_the_alert(
             process.suspend()
         second = send()
         with psycopg.connect(
-            paths.database_url("app"), options=f"-c app.current_tenant={tenant}"
+            services.database_url("app"), options=f"-c app.current_tenant={tenant}"
         ) as connection:
             due = "UPDATE tenants_job SET due_at = now() - interval '61 s' WHERE kind = 'reply'"
             assert connection.execute(due).rowcount == 1
@@ -305,10 +304,10 @@ def test_role_that_bypasses_policies_is_refused_before_serving(
     status, printed = refusal(
         tmp_path / "home",
         free_port(),
-        DATABASE_URL=embedded.database_url("superuser"),
-        DATABASE_OWNER_URL=embedded.database_url("owner"),
-        REDIS_URL=embedded.redis_url(),
-        CELERY_BROKER_URL=embedded.broker_url(),
+        DATABASE_URL=services.database_url("superuser"),
+        DATABASE_OWNER_URL=services.database_url("owner"),
+        REDIS_URL=services.redis_url(),
+        CELERY_BROKER_URL=services.broker_url(),
         DEBUG="true",
     )
     assert status == CANNOT_BOOT

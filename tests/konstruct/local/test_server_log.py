@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from psycopg import Connection, sql
 
-from konstruct.local import embedded
-from konstruct.local.embedded.services import SETTINGS
+from konstruct.local import services
+from konstruct.local.services import SETTINGS
 from konstruct.logs import RedactingFormatter
 from tenants import checks
 from tenants.context import connection, tenant_scope
@@ -68,7 +68,7 @@ def log() -> Callable[[], str]:
     """Return the log of Postgres from now on."""
     if not settings.EMBEDDED_DATABASE:
         pytest.skip("the log of a Postgres elsewhere cannot be read from here")
-    path = embedded.home() / "postgres.log"
+    path = services.home() / "postgres.log"
     begin = path.stat().st_size
 
     def written() -> str:
@@ -133,7 +133,7 @@ def test_details_of_refused_statements_are_not_in_the_application_log(
 def superuser() -> Iterator[Connection]:
     """Connect to the embedded Postgres as a superuser."""
     with Connection.connect(
-        embedded.database_url("superuser", "postgres"), autocommit=True
+        services.database_url("superuser", "postgres"), autocommit=True
     ) as made:
         yield made
 

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from django_redis import get_redis_connection
 
 from konstruct.api.models import ApiKey
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.management.commands import create_tenant_admin
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
@@ -88,7 +88,7 @@ def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
     get_redis_connection("default").set(f"{tenant.id}:memory", "Rosebud is a sledge.")
     assert manage("delete_tenant", "acme", "--yes") == Ran(0, "deleted tenant acme\n", "")
     if settings.EMBEDDED_DATABASE:
-        files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+        files = [file for file in (services.home() / "valkey").rglob("*") if file.is_file()]
         assert files
         assert [file.name for file in files if b"Rosebud" in file.read_bytes()] == []
     assert not Tenant.objects.filter(slug="acme").exists()

@@ -21,11 +21,11 @@ def cluster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def suites_services() -> Iterator[None]:
     """Keep the services of the test run in use, even if a test releases them."""
-    held = dict(embedded.supervision._held)
-    embedded.supervision._held.clear()
+    held = dict(embedded._held)
+    embedded._held.clear()
     yield
     embedded.release()
-    embedded.supervision._held.update(held)
+    embedded._held.update(held)
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import subprocess
 import psycopg
 import redis
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
-from konstruct.local.embedded.supervision import SERVICES
+from konstruct.local import services
+from konstruct.local.embedded import SERVICES
 from tests.konstruct.running import run_python
 
 USER = """
@@ -30,7 +29,7 @@ def leave(process: subprocess.Popen[str]) -> None:
 
 
 def supervisor() -> int:
-    return int((embedded.home() / "supervisord.pid").read_text())
+    return int((services.home() / "supervisord.pid").read_text())
 
 
 def postmaster() -> int:
@@ -38,12 +37,12 @@ def postmaster() -> int:
 
 
 def valkey_server() -> int:
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(services.redis_url()) as client:
         return client.info("server")["process_id"]
 
 
 def sql(query: str, role: str = "owner", database: str = "konstruct") -> list[tuple]:
-    with psycopg.connect(embedded.database_url(role, database), autocommit=True) as connection:
+    with psycopg.connect(services.database_url(role, database), autocommit=True) as connection:
         cursor = connection.execute(query)
         return cursor.fetchall() if cursor.description else []
 
@@ -51,11 +50,11 @@ def sql(query: str, role: str = "owner", database: str = "konstruct") -> list[tu
 def may_connect(user: str, password: str | None) -> bool:
     try:
         psycopg.connect(
-            host=str(paths.socket_directory()),
+            host=str(services.socket_directory()),
             user=user,
             dbname="konstruct",
             password=password,
-            passfile=str(paths.socket_directory() / "none"),
+            passfile=str(services.socket_directory() / "none"),
         ).close()
     except psycopg.OperationalError as error:
         if "password" not in str(error):

@@ -9,9 +9,8 @@ import psycopg
 import pytest
 import redis
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
-from konstruct.local.embedded.supervision import SERVICES
+from konstruct.local import embedded, services
+from konstruct.local.embedded import SERVICES
 from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
 from tests.konstruct.running import eventually, kill, processes_in, run_python
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.data
 def test_killed_postmaster_is_replaced_and_its_busy_backends_end(home: Path) -> None:
     embedded.ensure_postgres()
     before = postmaster()
-    connection = psycopg.connect(embedded.database_url("owner"), autocommit=True)
+    connection = psycopg.connect(services.database_url("owner"), autocommit=True)
     orphan = psutil.Process(connection.info.backend_pid)
     connection.pgconn.send_query(
         b"SELECT sum(length(md5(n::text))) FROM generate_series(1, 10000000000) n"
@@ -36,13 +35,13 @@ def test_killed_postmaster_is_replaced_and_its_busy_backends_end(home: Path) -> 
 
 def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
     embedded.ensure_valkey()
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(services.redis_url()) as client:
         client.set("before", "the kill")
     before = valkey_server()
     kill(psutil.Process(before))
     embedded.ensure_valkey()
     assert valkey_server() != before
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(services.redis_url()) as client:
         assert client.get("before") == b"the kill"
 
 
@@ -63,7 +62,7 @@ def test_program_ends_if_its_supervisor_was_killed_before_start_and_signals_no_o
 ) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("KONSTRUCT_HOME", str(home))
-    paths.make_home()
+    services.make_home()
     killed = subprocess.Popen([sys.executable, "-c", ""])
     killed.wait()
     (home / "supervisord.pid").write_text(f"{killed.pid}\n")
@@ -82,7 +81,7 @@ def test_service_that_cannot_start_reports_the_reason(
     monkeypatch.setenv("KONSTRUCT_HOME", str(home))
     (home / "postgres").mkdir(parents=True)
     (home / "postgres" / "PG_VERSION").write_text("15\n")
-    with pytest.raises(embedded.EmbeddedError) as raised:
+    with pytest.raises(services.EmbeddedError) as raised:
         embedded.ensure_postgres()
     assert "is of PostgreSQL 15, this is 18: dump it" in str(raised.value)
 
@@ -96,7 +95,7 @@ def test_a_server_that_dies_at_once_ends_in_an_error_with_its_log(
     original = configuration.read_text()
     configuration.write_text("no_such_parameter = 1\n")
     try:
-        with pytest.raises(embedded.EmbeddedError, match="no_such_parameter"):
+        with pytest.raises(services.EmbeddedError, match="no_such_parameter"):
             embedded.ensure_postgres()
     finally:
         configuration.write_text(original)

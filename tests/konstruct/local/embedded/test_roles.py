@@ -8,9 +8,8 @@ import psutil
 import psycopg
 import pytest
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
-from konstruct.local.embedded.supervision import SERVICES
+from konstruct.local import embedded, services
+from konstruct.local.embedded import SERVICES
 from tests.konstruct.local.embedded.services import may_connect, sql
 from tests.konstruct.running import run_python
 
@@ -19,11 +18,11 @@ pytestmark = pytest.mark.long
 
 def test_other_users_of_the_machine_cannot_reach_the_sockets_or_the_data(home: Path) -> None:
     embedded.ensure()
-    for directory in (paths.socket_directory(), home, SERVICES["postgres"].data):
+    for directory in (services.socket_directory(), home, SERVICES["postgres"].data):
         assert directory.stat().st_mode & 0o077 == 0
     for name in (".s.PGSQL.5432", "valkey.sock"):
         with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(paths.socket_directory() / name))
+            client.connect(str(services.socket_directory() / name))
 
 
 def test_a_socket_directory_prepared_by_another_user_is_refused(
@@ -31,11 +30,11 @@ def test_a_socket_directory_prepared_by_another_user_is_refused(
 ) -> None:
     another = os.geteuid() + 54321
     monkeypatch.setattr(os, "geteuid", lambda: another)
-    trap = paths.socket_directory().parent
+    trap = services.socket_directory().parent
     trap.mkdir()
     try:
-        with pytest.raises(embedded.EmbeddedError, match="is not a directory of this user"):
-            paths.make_socket_directory()
+        with pytest.raises(services.EmbeddedError, match="is not a directory of this user"):
+            services.make_socket_directory()
     finally:
         trap.rmdir()
 
@@ -72,14 +71,14 @@ def texts_of_processes_and_files(home: Path) -> str:
 
 def test_every_role_requires_its_own_password_which_appears_nowhere(home: Path) -> None:
     embedded.ensure_postgres()
-    passwords = {role: paths.password_of(role) for role in paths.ROLES}
+    passwords = {role: services.password_of(role) for role in services.ROLES}
     assert len(set(passwords.values())) == 3
     for role, password in passwords.items():
-        assert paths.password_file(role).stat().st_mode & 0o777 == 0o600
-        assert password not in embedded.database_url(role)
-        for other, user in paths.ROLES.items():
+        assert services.password_file(role).stat().st_mode & 0o777 == 0o600
+        assert password not in services.database_url(role)
+        for other, user in services.ROLES.items():
             assert may_connect(user, password) is (other == role)
-        assert not may_connect(paths.ROLES[role], None)
+        assert not may_connect(services.ROLES[role], None)
     seen = texts_of_processes_and_files(home)
     assert "postgres" in seen
     assert not [password for password in passwords.values() if password in seen]
@@ -92,13 +91,13 @@ import django
 django.setup()
 from django.conf import settings
 from django.db import connection
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.logs import UrlHidingFilter
 connection.ensure_connection()
 every = {name: getattr(settings, name) for name in dir(settings)}
 held = repr(every) + repr(os.environ) + repr(UrlHidingFilter().get_safe_settings())
 held += repr(connection.get_connection_params()) + connection.connection.info.dsn
-print([role for role in paths.ROLES if paths.password_of(role) in held], connection.vendor)
+print([role for role in services.ROLES if services.password_of(role) in held], connection.vendor)
 """
     variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
     environment = {name: value for name, value in os.environ.items() if name not in variables}
@@ -110,9 +109,9 @@ print([role for role in paths.ROLES if paths.password_of(role) in held], connect
 
 def test_removed_password_file_is_a_new_password_from_the_next_start_on(home: Path) -> None:
     embedded.ensure_postgres()
-    before = paths.password_of("app")
+    before = services.password_of("app")
     assert embedded.wait_stopped()
-    paths.password_file("app").unlink()
+    services.password_file("app").unlink()
     embedded.ensure_postgres()
     assert not may_connect("konstruct_app", before)
-    assert may_connect("konstruct_app", paths.password_of("app"))
+    assert may_connect("konstruct_app", services.password_of("app"))

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
+from konstruct.local import embedded, services
 from tests.konstruct.local.embedded.services import (
     embedded_command,
     leave,
@@ -26,16 +25,16 @@ pytestmark = pytest.mark.long
 
 def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(ValueError, match="role 'root' is not one of app, owner, superuser"):
-        embedded.database_url("root")
+        services.database_url("root")
 
 
 def test_the_secret_key_is_made_once_and_closed_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KONSTRUCT_HOME", str(tmp_path / "home"))
-    key = embedded.local_secret_key()
+    key = services.local_secret_key()
     assert len(key) >= 50
-    assert embedded.local_secret_key() == key
+    assert services.local_secret_key() == key
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["secret_key"]
     assert (tmp_path / "home" / "secret_key").stat().st_mode & 0o077 == 0
 
@@ -62,14 +61,14 @@ def test_data_survives_a_restart(home: Path) -> None:
     embedded.ensure()
     sql("CREATE TABLE kept (word text)")
     sql("INSERT INTO kept VALUES ('lighthouse')")
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(services.redis_url()) as client:
         client.rpush("kept", "lighthouse")
     assert embedded.wait_stopped() is True
     assert processes_in(home) == []
-    assert not paths.socket_directory().exists()
+    assert not services.socket_directory().exists()
     embedded.ensure()
     assert sql("SELECT word FROM kept") == [("lighthouse",)]
-    with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:
+    with redis.Redis.from_url(services.redis_url(), decode_responses=True) as client:
         assert client.lrange("kept", 0, -1) == ["lighthouse"]
 
 
@@ -87,9 +86,9 @@ def test_stop_ends_services_in_use_and_the_next_use_starts_them(
 def test_stop_ends_a_server_of_this_home_too(home: Path) -> None:
     code = (
         "import os, time\n"
-        "from konstruct.local.embedded import paths, supervision\n"
-        "paths.make_home()\n"
-        "lock = supervision.try_lock(paths.serve_lock(), shared=False)\n"
+        "from konstruct.local import embedded, services\n"
+        "services.make_home()\n"
+        "lock = embedded.try_lock(services.serve_lock(), shared=False)\n"
         "os.pwrite(lock, str(os.getpid()).encode(), 0)\n"
         "print('serving', flush=True)\n"
         "time.sleep(600)\n"
@@ -112,7 +111,7 @@ def test_two_homes_run_side_by_side(
 ) -> None:
     embedded.ensure()
     sql("CREATE TABLE IF NOT EXISTS of_the_first (n int)")
-    with redis.Redis.from_url(embedded.redis_url()) as client:
+    with redis.Redis.from_url(services.redis_url()) as client:
         client.set("of", "the first")
     # Longer than a socket's path may be, and below a directory that only its owner may enter.
     other = tmp_path / ("d" * 100) / ("e" * 100) / "home"
@@ -122,7 +121,7 @@ def test_two_homes_run_side_by_side(
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("KONSTRUCT_HOME", str(other))
         assert sql("SELECT to_regclass('of_the_first')") == [(None,)]
-        with redis.Redis.from_url(embedded.redis_url()) as client:
+        with redis.Redis.from_url(services.redis_url()) as client:
             assert client.get("of") is None
     assert sql("SELECT to_regclass('of_the_first')::text") == [("of_the_first",)]
     leave(user)

@@ -19,7 +19,7 @@ from django_redis import get_redis_connection
 
 from konstruct.channels.rest import views as rest_views
 from konstruct.interfaces.openai import views as openai_views
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
@@ -288,7 +288,7 @@ def test_no_data_of_the_person_remain(
     assert interfaces_in(cache()) == []
     assert interfaces_in(log.read_bytes()) == []
     if settings.EMBEDDED_DATABASE:
-        files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+        files = [file for file in (services.home() / "valkey").rglob("*") if file.is_file()]
         assert files
         assert [file.name for file in files if interfaces_in(file.read_bytes())] == []
     assert receipt["left"] == 0

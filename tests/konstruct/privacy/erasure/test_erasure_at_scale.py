@@ -10,8 +10,7 @@ from django.conf import settings
 from django_redis import get_redis_connection
 from redis.connection import AbstractConnection
 
-from konstruct.local import embedded
-from konstruct.local.embedded import paths
+from konstruct.local import services
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import person
@@ -95,7 +94,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
     """Return tables and indexes of the tenant whose files contain the text."""
     found = []
     with psycopg.connect(
-        embedded.database_url("superuser", connection.settings_dict["NAME"]), autocommit=True
+        services.database_url("superuser", connection.settings_dict["NAME"]), autocommit=True
     ) as admin:
         admin.execute("CHECKPOINT")
         tables = admin.execute(
@@ -104,7 +103,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
             [tenant.schema_name],
         ).fetchall()
     for table, path in tables:
-        for part in (paths.home() / "postgres").glob(f"{path}*"):
+        for part in (services.home() / "postgres").glob(f"{path}*"):
             if text.encode() in part.read_bytes():
                 found.append(table)
     return sorted(set(found))
@@ -123,7 +122,7 @@ def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
     receipt: Any = carry_out(request_erasure(USER_ID, by=EVA)).receipt
     assert tables_on_disk_with(SECRET, tenant_a) == []
     assert tables_on_disk_with(USER_ID, tenant_a) == []
-    files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
+    files = [file for file in (services.home() / "valkey").rglob("*") if file.is_file()]
     assert files
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
     stored = receipt["storage"]

