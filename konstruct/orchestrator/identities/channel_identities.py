@@ -1,7 +1,7 @@
 """Identities: the user that a sender of a channel belongs to.
 
 A new sender becomes a new user. If the sender is linked to another user, the earlier messages are
-moved to that user (konstruct/privacy/merge). All linked ids are one person.
+moved to that user (konstruct/privacy/jobs). All linked ids are one person.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,7 @@ from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
 from konstruct.privacy.erasure.messages import apply_rules
-from konstruct.privacy.merge import carry_out as move
+from konstruct.privacy.jobs import merge_histories
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message, RecallEvent
 from memory.recall import recall
@@ -82,7 +82,7 @@ def test_merge_moves_copies_of_handovers(handed: Tenant, agent: Agent, bert: Age
         identity = channel_identities.identity_of("slack", "T1", "maria")
         channel_identities.link(identity, "otto", by="eva")
     with database.as_owner(), tenant_scope(handed.id):
-        assert move(HistoryMerge.objects.get(), min_age=timedelta(0))
+        assert merge_histories(HistoryMerge.objects.get(), min_age=timedelta(0))
         assert not Message.objects.filter(user_id="maria").exists()
         assert Escalation.objects.open().get().user_id == "otto"
         assert "My invoice number is 4711." in remembered(handed, bert, "otto")

@@ -16,9 +16,9 @@ from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolC
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot
 from konstruct.orchestrator.pipeline.respond import Draft
-from konstruct.privacy import jobs, merge as merging
+from konstruct.privacy import jobs
 from konstruct.privacy.erasure.erasing import carry_out as erase
-from konstruct.privacy.merge import carry_out
+from konstruct.privacy.jobs import merge_histories
 from memory import indexing
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import ImportedTurn, import_turns
@@ -105,7 +105,7 @@ def counts() -> dict[str, int]:
 
 def move(tenant: Tenant, *, min_age: timedelta = NOW) -> bool:
     with database.as_owner(), tenant_scope(tenant.id):
-        done = [carry_out(merge, min_age=min_age) for merge in HistoryMerge.objects.open()]
+        done = [merge_histories(merge, min_age=min_age) for merge in HistoryMerge.objects.open()]
         return all(done)
 
 
@@ -113,7 +113,7 @@ def test_all_messages_are_merged_without_loss(
     populated: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
-    monkeypatch.setattr(merging, "MIN_AGE", NOW)
+    monkeypatch.setattr(jobs, "MIN_AGE", NOW)
     with database.as_owner():
         assert jobs.MERGE.run_due() == 2
     assert counts() == before

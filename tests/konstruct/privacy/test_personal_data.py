@@ -15,7 +15,7 @@ from django.db import models
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy import merge
+from konstruct.privacy import jobs
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
@@ -160,7 +160,7 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     write(send_message("I have a cat.", "theo", "his"), "theo")
     assert channel_identities.is_known(["U1"])
     channel_identities.link(identity, "maria", by="eva")
-    monkeypatch.setattr(merge, "MIN_AGE", timedelta(0))
+    monkeypatch.setattr(jobs, "MIN_AGE", timedelta(0))
     assert MERGE.run_due() == 1
     assert users() == ["maria", "maria", "theo"]
 

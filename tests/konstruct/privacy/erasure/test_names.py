@@ -12,7 +12,7 @@ from django.utils import timezone
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, HistoryMerge
-from konstruct.privacy import merge
+from konstruct.privacy import jobs
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory
 from konstruct.privacy.erasure.erasing import carry_out
@@ -59,7 +59,7 @@ def test_names_follow_a_link(
         identity = channel_identities.identity_of("slack", "T1", "U1")
         channel_identities.link(identity, "maria", by="eva")
     with database.as_owner(), tenant_scope(tenant_a.id):
-        merge.carry_out(HistoryMerge.objects.get(), min_age=timedelta(0))
+        jobs.merge_histories(HistoryMerge.objects.get(), min_age=timedelta(0))
     assert kept(tenant_a) == [
         ("bob", "Bob"), ("maria", "Maria"), ("maria", "Mariella"), ("maria", "mia"),
     ]  # fmt: skip
