@@ -13,21 +13,16 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Substr
 
-from konstruct.channels.delivery import DELIVERIES
-from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels import delivery, inbox
 from konstruct.channels.models import Arrival, Delivery
-from konstruct.orchestrator import models, replies
+from konstruct.orchestrator import messages, models, replies
 from konstruct.orchestrator.extraction.runs import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
-from konstruct.orchestrator.messages import konstruct_message
-from memory import models as memory_models
-from memory.conf import UNANSWERED_CHANNELS
+from memory import conf, facts, models as memory_models
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
-from memory.facts import SYSTEM, retract
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit import models as audit_models
-from tenants.context import connection, fetch_all, tenant_scope
 from tenants.jobs import KINDS, JobKind
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery
 
@@ -44,8 +39,8 @@ Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. Messages without a reply are LOST.
 KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: memory_models.PendingEmbedding.objects.values_list("message_id")),
-    (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
-    (ARRIVALS, lambda: Arrival.objects.values_list("id")),
+    (delivery.DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
+    (inbox.ARRIVALS, lambda: Arrival.objects.values_list("id")),
     (ERASURES, lambda: audit_models.ErasureRequest.objects.open().values_list("id")),
     (
         MESSAGE_ERASURES,
@@ -133,7 +128,7 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
     Returns:
         The counts, and the findings of two consecutive runs.
     """
-    with tenant_scope(tenant_id):
+    with context.tenant_scope(tenant_id):
         findings = _findings()
         repaired: list[Finding] = []
         if findings and repair:
@@ -148,8 +143,8 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
 
 def count() -> dict[str, int]:
     """Count the messages of the current tenant by their states, and its facts."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [memory_models.Role.USER, [*UNANSWERED_CHANNELS]])
+    with context.connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [memory_models.Role.USER, [*conf.UNANSWERED_CHANNELS]])
         names = [column.name for column in cursor.description]
         return dict(zip(names, cursor.fetchone(), strict=True))
 
@@ -176,7 +171,7 @@ def find(*kinds: str) -> list[Finding]:
 def _lost() -> Iterable[object]:
     lost = memory_models.Message.objects.filter(
         role=memory_models.Role.USER, reply__isnull=True, pending_reply__isnull=True
-    ).exclude(channel__in=UNANSWERED_CHANNELS)
+    ).exclude(channel__in=conf.UNANSWERED_CHANNELS)
     return lost.values_list("pk", flat=True).iterator()
 
 
@@ -205,7 +200,7 @@ def _held_without_question() -> Iterable[object]:
 def _release(subjects: Sequence[str]) -> None:
     for message in memory_models.Message.objects.filter(pk__in=subjects):
         with transaction.atomic():
-            replies.release(konstruct_message(message))
+            replies.release(messages.konstruct_message(message))
 
 
 def _rows_without_job() -> Iterator[str]:
@@ -221,7 +216,7 @@ def _enqueue_jobs(subjects: Sequence[str]) -> None:
 
 
 def _not_embedded() -> Iterator[UUID]:
-    for pk, content, is_indexed in fetch_all(_NOT_EMBEDDED, []):
+    for pk, content, is_indexed in context.fetch_all(_NOT_EMBEDDED, []):
         if not is_indexed or content.strip():  # a blank text has no vector
             yield pk
 
@@ -241,7 +236,7 @@ def _facts_without_quote() -> Iterable[object]:
 
 def _retract(subjects: Sequence[str]) -> None:
     for subject in subjects:
-        retract(UUID(subject), author=SYSTEM, reason=NO_QUOTE)
+        facts.retract(UUID(subject), author=facts.SYSTEM, reason=NO_QUOTE)
 
 
 CHECKS: Final = (

@@ -117,9 +117,7 @@ def _redact_value(value: Any) -> Any:
     return redact(str(value))
 
 
-def _traceback(
-    exc_info: tuple[type[BaseException], BaseException, TracebackType | None],
-) -> str:
+def _traceback(exc_info: tuple[type[BaseException], BaseException, TracebackType | None]) -> str:
     return _without_details("".join(traceback.format_exception(*exc_info)).rstrip("\n"))
 
 
@@ -178,10 +176,7 @@ def render_line(
 
 
 # One list for all calls of `configure`: loggers keep the first one.
-_processors: list[Processor] = [
-    structlog.stdlib.filter_by_level,
-    render_line,
-]
+_processors: list[Processor] = [structlog.stdlib.filter_by_level, render_line]
 
 
 def configure(config: dict[str, Any]) -> None:

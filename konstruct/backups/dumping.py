@@ -20,12 +20,9 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from konstruct.strict_json import NotStrictJSON, read_json
-from tenants import journal, postgres_tools
-from tenants.context import public_scope
+from tenants import context, journal, naming, postgres_tools, secret_keys
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
-from tenants.naming import schema_name_of
-from tenants.secret_keys import is_signed, signature
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +90,7 @@ def back_up(directory: Path, tenants: Sequence[Tenant]) -> Backup:
             manifest["tenants"].append(entry)
         if failed and not manifest["tenants"]:
             raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
-    with public_scope():
+    with context.public_scope():
         for pk, time_of_dump in taken_at.items():
             Tenant.objects.filter(pk=pk).update(backed_up_at=time_of_dump)
     size = sum(file["bytes"] for file in manifest["files"].values())
@@ -144,7 +141,7 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
         ToolFailed: pg_restore cannot read the dump.
     """
     pk = UUID(entry["id"])
-    schema = schema_name_of(pk)
+    schema = naming.schema_name_of(pk)
     for name in (dump_name(pk), jobs_name(pk)):
         check_file(path, manifest, name)
     tables = postgres_tools.tables_in(path / dump_name(pk))
@@ -161,7 +158,7 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
     replaces the schema or records a migration: pg_dump finds tables by name, and in a new schema
     with this name it would find no row of its snapshot.
     """
-    with public_scope():
+    with context.public_scope():
         tenant.refresh_from_db()
     if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
         raise BackupFailed("it is being moved or restored: back it up afterwards")
@@ -185,7 +182,7 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         postgres_tools.dump_schema(session, tenant.pk, tenant.schema_name, *options)
         postgres_tools.run(session, "COMMIT")
         version = session.info.server_version // 10_000
-    with public_scope():
+    with context.public_scope():
         domains = Domain.objects.filter(tenant=tenant).order_by("-is_primary", "domain")
         claims = WorkspaceClaim.objects.filter(tenant=tenant).order_by("pk")
         return {
@@ -205,12 +202,12 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
 
 def dump_name(tenant_id: UUID) -> str:
     """Return the name of the file with a tenant's schema."""
-    return f"{schema_name_of(tenant_id)}.dump"
+    return f"{naming.schema_name_of(tenant_id)}.dump"
 
 
 def jobs_name(tenant_id: UUID) -> str:
     """Return the name of the file with a tenant's jobs."""
-    return f"{schema_name_of(tenant_id)}.jobs.jsonl"
+    return f"{naming.schema_name_of(tenant_id)}.jobs.jsonl"
 
 
 @contextmanager
@@ -270,7 +267,7 @@ def read_manifest(path: Path) -> Manifest:
         raise BackupInvalid(f"{path} is not a backup: it has no {MANIFEST} to read") from error
     except (NotStrictJSON, AttributeError, KeyError, TypeError) as error:
         raise BackupInvalid(f"{path / MANIFEST} is not the manifest of a backup") from error
-    if not is_signed(document, _PURPOSE, str(sent_signature)):
+    if not secret_keys.is_signed(document, _PURPOSE, str(sent_signature)):
         raise BackupInvalid(
             f"the signature of {path / MANIFEST} does not fit: it was changed, or made under"
             " another SECRET_KEY, which is then to be added to SECRET_KEY_FALLBACKS"
@@ -325,7 +322,7 @@ def _finish(draft: Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
             files[path.name] = _size_and_digest(file)
     manifest |= {"files": files, "ended_at": datetime.now(UTC).isoformat()}
-    signed = {**manifest, "signature": signature(manifest, _PURPOSE)}
+    signed = {**manifest, "signature": secret_keys.signature(manifest, _PURPOSE)}
     with (draft / MANIFEST).open("x") as file:
         os.fchmod(file.fileno(), 0o600)
         json.dump(signed, file, indent=1, sort_keys=True)

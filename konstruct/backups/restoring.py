@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,44 +30,28 @@ from django.db.models.functions import Now
 
 from konstruct.api.models import ApiKey
 from konstruct.backups.dumping import Manifest, backup_name, check_tenant, dump_name, jobs_name
-from konstruct.channels.delivery import DELIVERIES
-from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels import delivery, inbox
 from konstruct.consistency import Report, verify
+from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.messages import write_all_states
-from konstruct.orchestrator.models import HeldFor
-from konstruct.orchestrator.replies import REPLIES
 from konstruct.privacy.erasure import erasing, messages
-from konstruct.privacy.erasure.messages import apply_rules, remove_before
 from memory.models import MemoryEntry, Message
-from tenants import journal, postgres_tools, transaction
+from tenants import context, journal, moving, personal_data, postgres_tools, serving, transaction
+from tenants.audit import people
 from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.audit.operator_log import record_command, state_of_tenant
-from tenants.audit.people import pseudonyms
 from tenants.audit.tombstones import FACT, KEY, MEMBER, ROWS, SESSION, write_tombstones
-from tenants.context import (
-    execute,
-    fetch_column,
-    public_scope,
-    required_tenant_id,
-    server_scope,
-    tenant_scope,
-)
 from tenants.exceptions import InvalidTenant, KonstructError, SchemaOutdated, WorkspaceTaken
 from tenants.jobs import NOT_BEGUN
 from tenants.models import Job, OperatorEvent, Tenant
-from tenants.moving import SETTLE_SECONDS
-from tenants.personal_data import personal_tables
-from tenants.postgres_tools import refuse_pooled_owner, schema_lock
-from tenants.schemas.migrating import known_migrations, migrate_schema, schema_exists
-from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register, wake_jobs
+from tenants.schemas import migrating, provisioning
 from tenants.servers import cache_server, require_server
-from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
 
 # Jobs with effects outside of the deployment. They may have been done after the backup.
-KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS)
+KINDS_WITH_OUTSIDE_EFFECTS: Final = (replies.REPLIES, delivery.DELIVERIES, inbox.ARRIVALS)
 RESTORED: Final = "restored"
 GIVEN_UP_REASON: Final = (
     "It waited when the restored backup was made, and may have been done since then. "
@@ -119,14 +103,14 @@ def restore(
     """
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
-    refuse_pooled_owner()
+    postgres_tools.refuse_pooled_owner()
     tenant = _find_or_register(entry, server)
-    with server_scope(tenant.server), schema_lock(tenant.schema_name):
+    with context.server_scope(tenant.server), postgres_tools.schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
         was_served = close(tenant)
         with postgres_tools.session_on(tenant.server) as session:
             postgres_tools.end_killed_restores(session, tenant.schema_name)
-        time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
+        time.sleep(moving.SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_journal_waiting_erasures(tenant)]
             _load(tenant, path)
@@ -138,7 +122,7 @@ def restore(
 
 
 def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
-    known = known_migrations()
+    known = migrating.known_migrations()
     known_apps = {name.partition(".")[0] for name in known}
     unknown = set(entry["migrations"]) - known
     if unknown := {name for name in unknown if name.partition(".")[0] in known_apps}:
@@ -150,7 +134,7 @@ def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
 
 def _find_or_register(entry: dict[str, Any], server: str) -> Tenant:
     """Return the tenant of a backup. If this deployment does not have it, register it as closed."""
-    with public_scope():
+    with context.public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
         if tenant is not None:
             cache_server(tenant.pk, tenant.server)
@@ -171,14 +155,19 @@ def _find_or_register(entry: dict[str, Any], server: str) -> Tenant:
             state_before=state if state == Tenant.State.SUSPENDED else Tenant.State.ACTIVE,
             **({"server": server} if server else {}),
         )
-        domains = entry["domains"] or [default_domain(tenant.slug)]
+        domains = entry["domains"] or [provisioning.default_domain(tenant.slug)]
 
         def complete(registered: Tenant) -> None:
             cache_server(registered.pk, registered.server)
-            _claim_workspaces(registered, entry["claims"])
+            with context.tenant_scope(registered.pk):
+                for channel, workspace in entry["claims"]:
+                    try:
+                        serving.claim_workspace(channel, workspace)
+                    except WorkspaceTaken as error:
+                        logger.warning("%s", error)
             record_command("restore", "create", registered, after=state_of_tenant(registered))
 
-        register(tenant, domains, complete)
+        provisioning.register(tenant, domains, complete)
         journal.append(tenant.pk, journal.RESTORED)
         return tenant
 
@@ -191,10 +180,10 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     if not journal.is_enabled():
         return []
     position = journal.position()
-    with tenant_scope(tenant.pk):
+    with context.tenant_scope(tenant.pk):
         write_tombstones()
         try:
-            if schema_exists(tenant.schema_name):
+            if migrating.schema_exists(tenant.schema_name):
                 journal_open_requests()
         except DatabaseError as error:  # a broken schema is a reason to restore it
             logger.warning(
@@ -214,16 +203,6 @@ def _load(tenant: Tenant, path: Path) -> None:
             table = f"public.{Job._meta.db_table}"
             postgres_tools.run(session, f"DELETE FROM {table} WHERE tenant_id = %s", tenant.pk)  # noqa: S608
             postgres_tools.insert_rows(session, table, jobs)
-
-
-def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
-    """Claim the workspaces of a new tenant that no other tenant has claimed."""
-    with tenant_scope(tenant.pk):
-        for channel, workspace in claims:
-            try:
-                claim_workspace(channel, workspace)
-            except WorkspaceTaken as error:
-                logger.warning("%s", error)
 
 
 def read_entries_since(moment: datetime) -> list[journal.Entry]:
@@ -247,7 +226,7 @@ def deleted_tenants() -> set[str]:
 def undelete(tenant: Tenant) -> None:
     """Cancel the deletion of a tenant that is to be restored, also in the journal."""
     journal.append(tenant.pk, journal.RESTORED)
-    with public_scope():
+    with context.public_scope():
         deleted = Tenant.objects.filter(pk=tenant.pk)
         deleted.update(deletion_asked_at=None, delete_at=None)
     tenant.refresh_from_db()
@@ -277,7 +256,7 @@ def close(tenant: Tenant) -> bool:
     Returns:
         False if it was closed already, so that its schema may not be one that was served.
     """
-    with public_scope():
+    with context.public_scope():
         not_closed = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
         if tenant.moving_to:
             raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end the move first")
@@ -304,13 +283,13 @@ def settle(
         NotConsistent: it is not consistent, and stays closed.
     """
     entries_of_tenant = [entry for entry in entries if entry["tenant"] == str(tenant.pk)]
-    migrated = migrate_schema(tenant.schema_name)
+    migrated = migrating.migrate_schema(tenant.schema_name)
     if migrated.error:
         raise NotConsistent(
             f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"
         )
-    clear_tenant_cache(tenant)
-    with server_scope(tenant.server), tenant_scope(tenant.pk):
+    provisioning.clear_tenant_cache(tenant)
+    with context.server_scope(tenant.server), context.tenant_scope(tenant.pk):
         jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()
         erasures = replay(entries_of_tenant)
@@ -323,10 +302,10 @@ def settle(
             f" {len(report.findings)} × {kinds}. List them with verify_memory --tenant"
             f" {tenant.slug}, then run restore again with --repair"
         )
-    with public_scope(), transaction.atomic():
+    with context.public_scope(), transaction.atomic():
         reopen(tenant)
         record_command("restore", "restore", tenant, **log_detail)
-    wake_jobs(tenant.pk)
+    provisioning.wake_jobs(tenant.pk)
     return Restored(tenant, erasures, jobs_given_up, report)
 
 
@@ -335,19 +314,19 @@ def _give_up_jobs() -> int:
 
     Jobs that wait for a person are not changed. Return the number of jobs.
     """
-    jobs = Job.objects.filter(tenant_id=required_tenant_id())
+    jobs = Job.objects.filter(tenant_id=context.required_tenant_id())
     jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
     unfailed = jobs.filter(
         kind__in=[kind.name for kind in KINDS_WITH_OUTSIDE_EFFECTS], failed_at__isnull=True
     )
-    return unfailed.exclude(held_for=HeldFor.PERSON).update(
+    return unfailed.exclude(held_for=models.HeldFor.PERSON).update(
         failed_at=Now(), held_for="", error_code=RESTORED, last_error=GIVEN_UP_REASON
     )
 
 
 def reopen(tenant: Tenant) -> None:
     """Return a closed tenant to its state before."""
-    with public_scope():
+    with context.public_scope():
         closed = Tenant.objects.filter(pk=tenant.pk, state=Tenant.State.RESTORING)
         closed.filter(deletion_asked_at__isnull=False).update(state=Tenant.State.SUSPENDED)
         closed.filter(state_before="").update(state=Tenant.State.ACTIVE)
@@ -381,7 +360,7 @@ def replay(entries: Iterable[journal.Entry]) -> int:
         by_kind[entry["kind"]].append(entry)
     _remove_rows({row for entry in by_kind[ROWS] for row in entry["rows"]})
     for entry in by_kind["retention"]:
-        remove_before(UUID(entry["agent"]), 0, datetime.fromisoformat(entry["before"]))
+        messages.remove_before(UUID(entry["agent"]), 0, datetime.fromisoformat(entry["before"]))
     with transaction.atomic():
         _request_persons(by_kind["person"])
         _request_messages(by_kind["message"], by_kind["conversation"])
@@ -396,7 +375,7 @@ def replay(entries: Iterable[journal.Entry]) -> int:
             erasure_request,
             is_replayed=erasure_request.requested_by == REQUEST_FIELDS["requested_by"],
         )
-    apply_rules()
+    messages.apply_rules()
     return len(persons) + len(message_erasures)
 
 
@@ -414,14 +393,21 @@ def _request_persons(entries: Entries) -> None:
     """Request the erasure of each person whose id has a digest in the lines."""
     if not entries:
         return
-    users = {name: user_id for user_id in _user_ids() for name in pseudonyms(user_id)}
-    ids = fetch_column(
+    selects = [
+        f"SELECT DISTINCT {subject} FROM {table} WHERE {subject} IS NOT NULL"  # noqa: S608
+        for table, personal in personal_data.personal_tables().items()
+        for subject in personal.subjects
+        if not personal.schema
+    ]
+    user_ids = context.fetch_column(" UNION ".join(selects))
+    users = {name: user_id for user_id in user_ids for name in people.pseudonyms(user_id)}
+    ids = context.fetch_column(
         "SELECT thread_id FROM memory_message UNION SELECT thread_id FROM checkpoints"
     )
     threads = {
         name: thread
         for thread in ids
-        for name in journal.digests(required_tenant_id(), "thread", thread)
+        for name in journal.digests(context.required_tenant_id(), "thread", thread)
     }
     for entry in entries:
         existing = ErasureRequest.objects.filter(pk=entry["request"]).first()
@@ -463,7 +449,7 @@ def _request_matching(
     **fields: Any,
 ) -> None:
     agent_id, user_id, thread_id = identity
-    for digest in journal.digests(required_tenant_id(), *digest_parts) & request_ids.keys():
+    for digest in journal.digests(context.required_tenant_id(), *digest_parts) & request_ids.keys():
         done = MessageErasure.objects.filter(pk=request_ids[digest], done_at__isnull=False)
         if not done.exists():
             fields |= {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
@@ -490,7 +476,7 @@ def _remove_rows(digests: set[str]) -> None:
         return
 
     def matching(kind: str, ids: Iterable[Any]) -> list[Any]:
-        tenant_id = required_tenant_id()
+        tenant_id = context.required_tenant_id()
         return [id for id in ids if journal.digests(tenant_id, kind, str(id)) & digests]
 
     keys = ApiKey.objects.filter(revoked_at__isnull=True)
@@ -501,22 +487,6 @@ def _remove_rows(digests: set[str]) -> None:
     members.filter(pk__in=deactivated).update(is_active=False)
     facts = matching(FACT, MemoryEntry.objects.entries().values_list("pk", flat=True))
     MemoryEntry.objects.filter(Q(pk__in=facts) | Q(version_of__in=facts)).delete()
-    sessions = matching(SESSION, fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
+    sessions = matching(SESSION, context.fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
     for table in _CHECKPOINTS:
-        execute(f"DELETE FROM {table} WHERE thread_id = ANY(%s)", [sessions])  # noqa: S608
-
-
-def _user_ids() -> Iterator[str]:
-    """Yield each value of the tenant's columns with users' ids."""
-    columns = {
-        (table, subject)
-        for table, personal in personal_tables().items()
-        for subject in personal.subjects
-        if not personal.schema
-    }
-    selects = [
-        f"SELECT DISTINCT {subject} AS id FROM {table}"  # noqa: S608
-        for table, subject in sorted(columns)
-    ]
-    union = " UNION ".join(selects)
-    yield from fetch_column(f"SELECT id FROM ({union}) AS found WHERE id IS NOT NULL")  # noqa: S608
+        context.execute(f"DELETE FROM {table} WHERE thread_id = ANY(%s)", [sessions])  # noqa: S608

@@ -22,28 +22,12 @@ import httpcore
 import httpx
 from django.conf import settings
 
-from konstruct.llm import completions
-from konstruct.llm.completions import (
-    Completion,
-    CompletionRequest,
-    Endpoint,
-    LLMError,
-    LLMRefused,
-    LLMReplyInvalid,
-    LLMReplyTooLong,
-    LLMTimeout,
-    LLMUnavailable,
-    OnText,
-    StreamedAnswer,
-)
-from konstruct.llm.responder import BuiltInResponder
+from konstruct.llm import completions, responder
+from konstruct.llm.completions import Completion, CompletionRequest, Endpoint, LLMError, OnText
 from konstruct.outgoing import AddressRefused, Network, PublicNetwork, check_url
-from tenants import traces
+from tenants import exceptions, metrics, redaction, traces
 from tenants.context import current_tenant_id, release_connections
-from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares, Once
-from tenants.metrics import counter, histogram
-from tenants.redaction import HIDDEN
 
 if TYPE_CHECKING:
     import openai
@@ -76,26 +60,34 @@ OF_TENANT: Final = "tenant"
 # Endpoints of language models in metrics: those of tenants, and that of the deployment.
 _HOSTS: Final = (OF_TENANT, completions.host_of(settings.LLM_POOL_URL))
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
-CALLS: Final = counter(
+CALLS: Final = metrics.counter(
     "konstruct_model_calls_total",
     "Requests to the language model, with repeated ones, by outcome.",
     endpoint=_HOSTS,
     outcome=(
         *("done", "interrupted"),
-        *(error.code for error in (LLMUnavailable, LLMTimeout, LLMRefused, LLMReplyInvalid)),
+        *(
+            error.code
+            for error in (
+                completions.LLMUnavailable,
+                completions.LLMTimeout,
+                completions.LLMRefused,
+                completions.LLMReplyInvalid,
+            )
+        ),
     ),
 )
-CALL_SECONDS: Final = histogram(
+CALL_SECONDS: Final = metrics.histogram(
     "konstruct_model_call_seconds",
     "How long requests to the language model took, failed ones too.",
     endpoint=_HOSTS,
 )
-FIRST_TEXT_SECONDS: Final = histogram(
+FIRST_TEXT_SECONDS: Final = metrics.histogram(
     "konstruct_model_first_text_seconds",
     "From a request to the first text of its answer, of answers that are streamed.",
     endpoint=_HOSTS,
 )
-TOKENS: Final = counter(
+TOKENS: Final = metrics.counter(
     "konstruct_model_tokens_total",
     "Tokens as the language model reports them.",
     endpoint=_HOSTS,
@@ -189,7 +181,7 @@ class HttpLanguageModel:
                 )
                 if has_text or is_late or attempt == max_attempts or not error.is_retryable:
                     raise
-                logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
+                logger.warning("%s Trying again in %.1f s.", exceptions.detail_of(error), pause)
             else:
                 outcome = "done"
                 for kind, number in tokens.items():
@@ -240,7 +232,7 @@ class HttpLanguageModel:
             try:
                 data = self._read(endpoint, request, on_text, deadline)
                 break
-            except LLMRefused as error:
+            except completions.LLMRefused as error:
                 if endpoint is last or error.status not in UNKNOWN_PATH_STATUSES:
                     raise
         if endpoint.api == "rerank":
@@ -249,11 +241,13 @@ class HttpLanguageModel:
             _known_apis[url] = endpoint.api
         try:
             completion = completions.read_completion(data, with_calls=request.accepts_calls)
-        except LLMReplyInvalid as error:
+        except completions.LLMReplyInvalid as error:
             error.detail = f"The server sent {self._excerpt(request, str(data))!r}. {error.detail}"
             raise
         if len(completion.text) > MAX_REPLY_CHARACTERS:
-            raise LLMReplyTooLong(f"{len(completion.text):,} characters", MAX_REPLY_CHARACTERS)
+            raise completions.LLMReplyTooLong(
+                f"{len(completion.text):,} characters", MAX_REPLY_CHARACTERS
+            )
         return completion
 
     def _read(
@@ -267,7 +261,7 @@ class HttpLanguageModel:
         payload = endpoint.payload(
             request, default_model=self.default_model, stream=on_text is not None
         )
-        streamed = StreamedAnswer(on_text or (lambda piece: None), MAX_REPLY_CHARACTERS)
+        streamed = completions.StreamedAnswer(on_text or (lambda piece: None), MAX_REPLY_CHARACTERS)
         with closing(self._events(endpoint, request, payload, deadline)) as events:
             # Errors of on_text are not converted: they are raised here.
             for is_event, data in events:
@@ -309,7 +303,7 @@ class HttpLanguageModel:
                         return
                     event = json.loads(data)
                     if isinstance(event, dict) and (error := event.get("error")):
-                        raise LLMUnavailable(
+                        raise completions.LLMUnavailable(
                             "The language model's answer broke off.",
                             detail=f"{endpoint.url} sent {self._excerpt(request, str(error))!r}.",
                         )
@@ -325,13 +319,13 @@ class HttpLanguageModel:
             if time.monotonic() >= deadline:
                 raise self._timeout() from None
             reason = self._excerpt(request, str(error.__cause__ or error))
-            raise LLMUnavailable(
+            raise completions.LLMUnavailable(
                 "The language model cannot be reached.",
                 detail=f"{endpoint.url}: {reason}. Is {self._setting} right, and is it running?",
             ) from None
         except (ValueError, RecursionError) as error:
             excerpt = self._excerpt(request, getattr(error, "doc", "") or "no UTF-8")
-            raise LLMReplyInvalid(
+            raise completions.LLMReplyInvalid(
                 "The language model's answer cannot be read: it is not JSON.",
                 detail=f"{endpoint.url} answered {excerpt!r}.",
             ) from None
@@ -343,13 +337,13 @@ class HttpLanguageModel:
         excerpt = self._excerpt(request, answer.content.decode("utf-8", "replace"))
         detail = f"{endpoint.url} answered {status}: {excerpt!r}."
         if status in RETRIED_STATUSES:
-            return LLMUnavailable(
+            return completions.LLMUnavailable(
                 f"The language model is not available now (HTTP {status}).",
                 retry_after=completions.retry_after_seconds(answer.headers.get("Retry-After")),
                 detail=detail,
             )
         remedy = "its key" if status in (401, 403) else "the agent's model"
-        return LLMRefused(
+        return completions.LLMRefused(
             f"The language model refused the request (HTTP {status}). Check {remedy}.",
             status=status,
             detail=f"{detail} Check {self._setting}, its API and key, and the agent's model.",
@@ -357,28 +351,28 @@ class HttpLanguageModel:
 
     def _excerpt(self, request: CompletionRequest, text: str) -> str:
         """Return the beginning of a server's text, without words of the prompt and the key."""
-        return request.excerpt(text.replace(self.key, HIDDEN) if self.key else text)
+        return request.excerpt(text.replace(self.key, redaction.HIDDEN) if self.key else text)
 
     @property
     def _setting(self) -> str:
         return "the address of the tenant's language model" if self.is_guarded else "LLM_POOL_URL"
 
-    def _timeout(self) -> LLMTimeout:
-        return LLMTimeout(
+    def _timeout(self) -> completions.LLMTimeout:
+        return completions.LLMTimeout(
             f"The language model did not answer within {round(self.timeout, 2):g} seconds.",
             detail=f"{completions.split_credentials(self.url)[0]} was asked. Raise LLM_TIMEOUT if"
             " it needs longer, or LLM_MAX_CONCURRENT if it may be asked more at once.",
         )
 
 
-def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInResponder:
+def language_model(timeout: float | None = None) -> HttpLanguageModel | responder.BuiltInResponder:
     """Return the language model of the settings: by URL, or the built-in responder.
 
     Args:
         timeout: seconds for an answer, at most those of LLM_TIMEOUT.
     """
     if not settings.LLM_POOL_URL:
-        return BuiltInResponder()
+        return responder.BuiltInResponder()
     return HttpLanguageModel(
         url=settings.LLM_POOL_URL,
         api=settings.LLM_API,
@@ -395,8 +389,8 @@ def _shares(url: str, max_concurrent: int) -> FairShares:
     return FairShares(max_concurrent or sys.maxsize, max_concurrent // 10)
 
 
-def _refused_address(error: AddressRefused) -> LLMRefused:
-    return LLMRefused(f"The language model's address is refused: {error}")
+def _refused_address(error: AddressRefused) -> completions.LLMRefused:
+    return completions.LLMRefused(f"The language model's address is refused: {error}")
 
 
 @Once
@@ -487,7 +481,9 @@ class AnswerBody(httpx.SyncByteStream):
         for chunk in self._answer.iter_stream():
             count += len(chunk)
             if count > max_bytes:
-                raise LLMReplyTooLong(f"more than {max_bytes:,} bytes", MAX_REPLY_CHARACTERS)
+                raise completions.LLMReplyTooLong(
+                    f"more than {max_bytes:,} bytes", MAX_REPLY_CHARACTERS
+                )
             yield chunk
 
     def events(self) -> Iterator[bytes]:

@@ -15,9 +15,8 @@ from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
 from memory.arguments import is_unicode
 from memory.models.facts import SYSTEM, Author
-from tenants import jobs, transaction
+from tenants import context, jobs, transaction
 from tenants.audit.changes import row_state
-from tenants.context import tenant_scope
 
 # Of Postgres' integer.
 MAX_INTEGER: Final = 2**31 - 1
@@ -52,7 +51,7 @@ def create_agent(
         AgentInvalid: a field is invalid, or the name is taken.
         QuotaExceeded: the tenant's storage is full.
     """
-    with tenant_scope(tenant_id):
+    with context.tenant_scope(tenant_id):
         usage.require_storage()
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
         with _validation(agent):
@@ -116,7 +115,7 @@ def load_agent_for_tenant(tenant_id: UUID | str, agent_id: UUID | str) -> Agent:
     Raises:
         AgentNotFound: the tenant has no such agent.
     """
-    with tenant_scope(tenant_id):
+    with context.tenant_scope(tenant_id):
         agent = Agent.objects.with_version().filter(pk=agent_id).first()
     if agent is None:
         raise exceptions.AgentNotFound(f"Agent {agent_id} does not exist any more.")

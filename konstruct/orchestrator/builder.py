@@ -10,17 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
-from memory.context import WorkingContextCompiler, tokens
-from memory.context.chat import (
-    DATE_NOTICE,
-    DATE_OPENING,
-    TRANSPARENCY_CLAUSE,
-    ChatMessage,
-    chat_sections,
-    flatten,
-    list_item_line,
-    prompt_time,
-)
+from memory.context import WorkingContextCompiler, chat, tokens
 
 # The beginning of the system message with the instructions of a program. The message has no other
 # content, so that the program's text cannot pose as the agent's own system prompt.
@@ -121,7 +111,7 @@ def build_system_prompt(agent: Any) -> str:
 
 def own_texts(agent: Any, clauses: Sequence[str] = ()) -> list[str]:
     """Return the paragraphs of a system prompt."""
-    parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE, *clauses)
+    parts = (agent.system_prompt, agent.identity, agent.persona, chat.TRANSPARENCY_CLAUSE, *clauses)
     return [part.strip() for part in parts if part and part.strip()]
 
 
@@ -146,7 +136,7 @@ def date_clause(now: datetime | None = None, zone: tzinfo | None = None) -> str:
     """
     zone = zone or UTC
     now = (now or datetime.now(UTC)).astimezone(zone)
-    return f"{DATE_OPENING}{prompt_time(now)} ({zone}).{DATE_NOTICE}"
+    return f"{chat.DATE_OPENING}{chat.prompt_time(now)} ({zone}).{chat.DATE_NOTICE}"
 
 
 def build_messages_with_memory(
@@ -154,7 +144,7 @@ def build_messages_with_memory(
     current_message: str,
     recent_messages: Sequence[Mapping[str, Any]],
     relevant_context: Sequence[str],
-) -> list[ChatMessage]:
+) -> list[chat.ChatMessage]:
     """Build the list of messages for one completion.
 
     In this order: the system prompt; one system message with the instructions of an application,
@@ -176,12 +166,8 @@ def build_messages_with_memory(
     system_prompt = system_prompt_with(agent, given.clauses)
     if given.max_system_tokens is not None:
         system_prompt = tokens.cut(system_prompt, given.max_system_tokens)
-    context = "\n".join(map(list_item_line, relevant_context))
-    sections = chat_sections(
-        system_prompt,
-        context,
-        recent_messages,
-        current_message,
-        instructions=given.instructions,
+    context = "\n".join(map(chat.list_item_line, relevant_context))
+    sections = chat.chat_sections(
+        system_prompt, context, recent_messages, current_message, instructions=given.instructions
     )
-    return flatten(sections)
+    return chat.flatten(sections)

@@ -23,26 +23,15 @@ from django.db.models import Max
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, CompletionRequest, LLMError, OnText
-from konstruct.orchestrator import agents, builder, runner, tool_calls, tool_catalog, usage
+from konstruct.orchestrator import agents, builder, models, runner, tool_calls, tool_catalog, usage
 from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.extraction.fact_requests import request_slot
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import (
-    Agent,
-    AgentVersion,
-    LanguageModel,
-    ModelKind,
-    ModelTier,
-    QuestionAnswer,
-    SavedQuestion,
-)
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.pipeline.respond import build_prompt, gather_context
 from memory.context.prompt import Prompt
-from tenants import context, jobs, transaction
+from tenants import context, exceptions, jobs, transaction
 from tenants.audit.people import hold_people
-from tenants.exceptions import detail_of
 from tenants.limits.quotas import QuotaExceeded
 
 logger = logging.getLogger(__name__)
@@ -60,7 +49,7 @@ MAX_VERSIONS: Final = 20
 class DryRun:
     """The result of a dry run."""
 
-    agent: Agent
+    agent: models.Agent
     """The agent that answers: after a handover, another one than was asked."""
     asked_at: datetime
     answered_at: datetime | None = None
@@ -87,7 +76,7 @@ class DryRun:
 
 
 def dry_run(
-    agent: Agent,
+    agent: models.Agent,
     content: str,
     *,
     user_id: str | None,
@@ -125,7 +114,7 @@ def dry_run(
             usage.require_room(usage.MODEL_CALL_QUOTAS)
             run.reply = _respond(run, message, without, purpose)
     except (LLMError, QuotaExceeded) as error:
-        logger.warning("A dry run of agent %s failed: %s", agent.pk, detail_of(error))
+        logger.warning("A dry run of agent %s failed: %s", agent.pk, exceptions.detail_of(error))
         run.problem = str(error)
     run.answered_at = timezone.now()
     return run
@@ -172,9 +161,9 @@ def _ask(
     turns = [turn for turn in window.turns if turn.get("message_id") not in left_out]
     session = replace(window, turns=turns)
     meter = {"purpose": purpose, "agent_id": message.agent_id}
-    gathered = gather_context(message, agent, session, exclude=without)
+    gathered = respond.gather_context(message, agent, session, exclude=without)
     gathered = runner.rerank(agent, gathered, meter)
-    run.prompt = build_prompt(agent, gathered, session)
+    run.prompt = respond.build_prompt(agent, gathered, session)
     tools = [
         *tool_catalog.tool_descriptions(agent.tools),
         *handovers.handover_tools(agent, can_hand_back=False),
@@ -202,7 +191,9 @@ def _ask(
 # --- Saved questions ------------------------------------------------------------------------------
 
 
-def save_question(agent: Agent, *, content: str, user_id: str | None = None) -> SavedQuestion:
+def save_question(
+    agent: models.Agent, *, content: str, user_id: str | None = None
+) -> models.SavedQuestion:
     """Save a question to an agent.
 
     Args:
@@ -217,12 +208,14 @@ def save_question(agent: Agent, *, content: str, user_id: str | None = None) -> 
     usage.require_storage()
     with transaction.atomic():
         hold_people([user_id], agent_ids=[agent.pk])
-        Agent.objects.select_for_update().get(pk=agent.pk)
-        if SavedQuestion.objects.filter(agent_id=agent.pk).count() >= MAX_QUESTIONS:
+        models.Agent.objects.select_for_update().get(pk=agent.pk)
+        if models.SavedQuestion.objects.filter(agent_id=agent.pk).count() >= MAX_QUESTIONS:
             raise TooManyQuestions(
                 f"{agent.name} has {MAX_QUESTIONS} saved questions. Delete one first."
             )
-        return SavedQuestion.objects.create(agent_id=agent.pk, content=content, user_id=user_id)
+        return models.SavedQuestion.objects.create(
+            agent_id=agent.pk, content=content, user_id=user_id
+        )
 
 
 def enqueue_questions(agent_id: UUID) -> None:
@@ -241,8 +234,8 @@ def ask_questions(job: UUID | jobs.Lease) -> None:
     agent_id = jobs.key_of(job)
 
     def ask(lease: jobs.Lease) -> None:
-        agent = Agent.objects.get(pk=agent_id)
-        questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
+        agent = models.Agent.objects.get(pk=agent_id)
+        questions = models.SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
         version = version_of(agent_id)
         for question in questions[:MAX_QUESTIONS]:
             _answer(question, agent, version, lease)
@@ -256,21 +249,23 @@ def ask_questions(job: UUID | jobs.Lease) -> None:
 
 def version_of(agent_id: UUID) -> int:
     """Return the number of the agent's newest version; 0 before its first one."""
-    versions = AgentVersion.objects.filter(agent_id=agent_id)
+    versions = models.AgentVersion.objects.filter(agent_id=agent_id)
     return versions.aggregate(newest=Max("number"))["newest"] or 0
 
 
-def _answer(question: SavedQuestion, agent: Agent, version: int, lease: jobs.Lease) -> None:
+def _answer(
+    question: models.SavedQuestion, agent: models.Agent, version: int, lease: jobs.Lease
+) -> None:
     run = dry_run(agent, question.content, user_id=question.user_id, purpose=PURPOSE_OF_QUESTIONS)
     message_ids, source_count = _sources(run)
     with lease.transaction():
         # The question may have been deleted, or its person erased.
-        if not SavedQuestion.objects.select_for_update().filter(pk=question.pk).exists():
+        if not models.SavedQuestion.objects.select_for_update().filter(pk=question.pk).exists():
             return
-        answers = QuestionAnswer.objects.filter(question=question)
+        answers = models.QuestionAnswer.objects.filter(question=question)
         answers.filter(version=version).delete()
         answers.filter(version__lte=version - MAX_VERSIONS).delete()
-        QuestionAnswer.objects.create(
+        models.QuestionAnswer.objects.create(
             question=question,
             agent_id=question.agent_id,
             user_id=question.user_id,
@@ -339,7 +334,7 @@ class LanguageModelTest:
     follows_schema: bool = False
 
 
-def measure_language_model(model: LanguageModel) -> LanguageModelTest:
+def measure_language_model(model: models.LanguageModel) -> LanguageModelTest:
     """Ask a language model for a text, a tool call and an answer in a JSON schema; a reranker for
     the scores of two texts.
 
@@ -356,7 +351,7 @@ def measure_language_model(model: LanguageModel) -> LanguageModelTest:
 
     def ask(*texts: str, on_text: OnText | None = None, **more: Any) -> Completion:
         messages = [{"role": "user", "content": text} for text in texts]
-        request = CompletionRequest(messages, model="", tier=ModelTier.FAST, **more)
+        request = CompletionRequest(messages, model="", tier=models.ModelTier.FAST, **more)
         timeout = max(deadline - time.monotonic(), runner.MIN_SECONDS)
         meter = {"purpose": "test"}
         return runner.call(model, request, meter, on_text, timeout=timeout, max_attempts=1)
@@ -366,7 +361,7 @@ def measure_language_model(model: LanguageModel) -> LanguageModelTest:
 
     with request_slot():
         try:
-            if model.kind == ModelKind.RERANKER:
+            if model.kind == models.ModelKind.RERANKER:
                 ask("Where does Maria live?", "Maria lives in Porto.", "I like tea.")
             else:
                 ask("Answer with the word OK.", on_text=note_first_text)
@@ -374,7 +369,7 @@ def measure_language_model(model: LanguageModel) -> LanguageModelTest:
             test.problem = str(error)
             return test
         test.seconds = time.monotonic() - begun_at
-        if model.kind == ModelKind.RERANKER:
+        if model.kind == models.ModelKind.RERANKER:
             return test
         test.streams = test.first_text_seconds is not None
         with suppress(LLMError):

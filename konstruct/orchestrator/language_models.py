@@ -21,9 +21,8 @@ from django.db.models import Q
 
 from konstruct.llm.client import HttpLanguageModel, language_model
 from konstruct.llm.completions import LLMError, LLMRefused, LLMTimeout, host_of
-from konstruct.orchestrator.exceptions import LanguageModelInvalid, WrongState
+from konstruct.orchestrator import exceptions, usage
 from konstruct.orchestrator.models import Agent, LanguageModel, ModelKind
-from konstruct.orchestrator.usage import model_tokens_today, require_fewer, tokens_today
 from tenants import context, outages, transaction
 from tenants.secret_keys import SecretUnreadable, decrypt, encrypt
 
@@ -55,7 +54,7 @@ def create_language_model(*, key: str = "", **fields: Any) -> LanguageModel:
     model = LanguageModel(**fields)
     with _validation(model):
         check_key(key, endpoint=model.endpoint)
-        require_fewer(LanguageModel.objects.all(), MAX_LANGUAGE_MODELS)
+        usage.require_fewer(LanguageModel.objects.all(), MAX_LANGUAGE_MODELS)
         _set_key(model, key)
         model.save(force_insert=True)
     return model
@@ -140,16 +139,16 @@ def _validation(model: LanguageModel) -> Iterator[None]:
         with transaction.atomic():
             yield
     except ValidationError as error:
-        raise LanguageModelInvalid.of(error) from error
+        raise exceptions.LanguageModelInvalid.of(error) from error
     except IntegrityError as error:  # the name was taken after the validation
-        raise LanguageModelInvalid("name: This name was taken meanwhile.") from error
+        raise exceptions.LanguageModelInvalid("name: This name was taken meanwhile.") from error
 
 
 def _require_unused(model: LanguageModel) -> None:
     named = Q(language_models__contains=[model.name]) | Q(reranker=model.name)
     agents = Agent.objects.filter(named)
     if names := list(agents.values_list("name", flat=True)[:10]):
-        raise WrongState(f"Remove {model.name!r} from these agents first: {names}.")
+        raise exceptions.WrongState(f"Remove {model.name!r} from these agents first: {names}.")
 
 
 # --- Which models an agent calls ------------------------------------------------------------------
@@ -177,7 +176,7 @@ def chain_of(agent: Any) -> list[LanguageModel]:
 def require_tokens_left(agent: Any, purpose: str) -> None:
     """Raise LLMRefused for an agent that has used its tokens of today for this purpose."""
     limit = getattr(agent, "max_tokens_per_day", None)
-    if limit is not None and tokens_today(agent.id, purpose) >= limit:
+    if limit is not None and usage.tokens_today(agent.id, purpose) >= limit:
         raise LLMRefused(AGENT_LIMIT_REACHED)
 
 
@@ -200,7 +199,7 @@ def without_exhausted(chain: list[LanguageModel]) -> list[LanguageModel]:
     """
     limits = {model.name: model.max_tokens_per_day for model in chain}
     names = [name for name, limit in limits.items() if limit is not None]
-    used = model_tokens_today(names) if names else {}
+    used = usage.model_tokens_today(names) if names else {}
     left = [model for model in chain if used.get(model.name, 0) < (limits[model.name] or 2**63)]
     if not left:
         raise LLMRefused(LIMIT_REACHED)

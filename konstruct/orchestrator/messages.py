@@ -16,10 +16,8 @@ from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
 from konstruct.orchestrator.exceptions import Busy
-from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
 from memory.models import Message, recall
 from tenants import jobs, postgres_tools, transaction
-from tenants.audit.models import MessageErasure
 from tenants.context import execute, fetch_value, public_scope, tenant_scope
 from tenants.models import Tenant
 
@@ -51,11 +49,7 @@ class Thread:
     thread_id: str
 
     @classmethod
-    def of(
-        cls,
-        row: "KonstructMessage | Message | MessageErasure | Escalation | ExtractionCursor"
-        " | ExtractionRun",
-    ) -> "Thread":
+    def of(cls, row: Any) -> "Thread":
         """Return the thread of a message, an escalation, an extraction, or an erasure."""
         return cls(row.agent_id, row.user_id, row.thread_id)
 

@@ -31,7 +31,7 @@ from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
 from konstruct.llm.completions import LLMRefused
-from konstruct.orchestrator.exceptions import NothingToRetry
+from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from memory.conf import IMPORT_CHANNEL
@@ -39,8 +39,7 @@ from memory.conversations import window_store
 from memory.models import Message, Role, recall
 from tenants import redis_keys, transaction
 from tenants.jobs import JobKind
-from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType
+from tenants.outbox import events, models
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ def release(message: KonstructMessage) -> bool:
 def close(message: KonstructMessage, reason: str) -> None:
     """Mark the reply as failed for good, because the message needs none any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
-    record_event(EventType.MESSAGE_CLOSED, message.id, about=message)
+    events.record_event(models.EventType.MESSAGE_CLOSED, message.id, about=message)
     announce_change(message)
 
 
@@ -119,7 +118,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
         error.is_too_late = pause > left  # type: ignore[attr-defined]
     is_last = REPLIES.record_failure(message.id, error)
     if is_last:
-        record_event(EventType.MESSAGE_FAILED, message.id, about=message)
+        events.record_event(models.EventType.MESSAGE_FAILED, message.id, about=message)
     if is_last and retry_after:
         jobs.update(due_at=Now() + timedelta(seconds=retry_after))
     return is_last
@@ -132,7 +131,7 @@ def retry(message_id: UUID) -> None:
         NothingToRetry: the reply has not failed.
     """
     if not REPLIES.retry(message_id):
-        raise NothingToRetry(
+        raise exceptions.NothingToRetry(
             f"The reply to message {message_id} was not given up: it is delivered or still tried."
         )
 

@@ -12,13 +12,10 @@ from django.utils import timezone
 
 from konstruct.orchestrator.models import Agent
 from memory.models import Message
-from tenants import transaction
-from tenants.audit.access_log import Actor, record_access
-from tenants.audit.changes import row_state
+from tenants import context, personal_data, transaction
+from tenants.audit import access_log, changes
 from tenants.audit.models import Action, RetentionRule
-from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
-from tenants.personal_data import personal_tables
 
 # A rule with this many days (a century) removes nothing.
 MAX_DAYS = 36_500
@@ -96,21 +93,21 @@ def remove_rule(rule: RetentionRule) -> None:
         rule.delete()
 
 
-def apply_due_changes(now: datetime, *, by: Actor) -> None:
+def apply_due_changes(now: datetime, *, by: access_log.Actor) -> None:
     """Apply pending changes that are due, and log them."""
     with transaction.atomic():
         for rule in RetentionRule.objects.select_for_update().filter(effective_at__lte=now):
-            before = row_state(rule)
+            before = changes.row_state(rule)
             rule.days, rule.next_days, rule.effective_at = rule.next_days or rule.days, None, None
             rule.save()
-            record_access(
+            access_log.record_access(
                 Action.EDIT,
                 RetentionRule._meta.verbose_name_raw,
                 by=by,
                 subject_id=rule.pk,
                 agent_id=rule.agent_id,
                 before=before,
-                after=row_state(rule),
+                after=changes.row_state(rule),
             )
 
 
@@ -127,14 +124,14 @@ def preview(rule: RetentionRule) -> Preview:
     }
     columns = {
         table: data.message
-        for table, data in personal_tables().items()
+        for table, data in personal_data.personal_tables().items()
         if data.message and not data.schema and table in names and table != Message._meta.db_table
     }
     counts = "".join(
         f", (SELECT count(*) FROM {table} AS kept WHERE kept.{column} IN (SELECT id FROM old))"  # noqa: S608 (declared names)
         for table, column in columns.items()
     )
-    messages, users, oldest, *rows = fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
+    messages, users, oldest, *rows = context.fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
     counts_by_name = {
         names[table]: count for table, count in zip(columns, rows, strict=True) if count
     }

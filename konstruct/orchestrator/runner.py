@@ -20,19 +20,10 @@ from django.conf import settings
 
 from konstruct.llm import completions
 from konstruct.llm.client import language_model
-from konstruct.llm.completions import (
-    Completion,
-    CompletionRequest,
-    LLMError,
-    LLMReplyInvalid,
-    LLMReplyTooLong,
-    LLMTimeout,
-    OnText,
-)
-from konstruct.orchestrator import builder, language_models, usage
-from konstruct.orchestrator.models import CallOutcome, LanguageModel, ModelCall, ModelKind
+from konstruct.llm.completions import Completion, CompletionRequest, LLMError, OnText
+from konstruct.orchestrator import builder, language_models, models, usage
 from memory.context import prompt, tokens
-from tenants.context import current_tenant_id, execute
+from tenants import context
 from tenants.exceptions import detail_of, reason_of
 
 logger = logging.getLogger(__name__)
@@ -108,7 +99,7 @@ def _ask(request: CompletionRequest, asked: builder.AgentForReply) -> Completion
 
     Call it outside of a transaction, so that a rollback does not remove the records.
     """
-    chain = language_models.chain_of(asked) if current_tenant_id() is not None else []
+    chain = language_models.chain_of(asked) if context.current_tenant_id() is not None else []
     if not chain:
         return language_model(asked.timeout).complete(request, asked.on_text)
     if asked.meter.get("purpose", REPLY) == REPLY:
@@ -146,7 +137,7 @@ def _ask(request: CompletionRequest, asked: builder.AgentForReply) -> Completion
 
 
 def call(
-    model: LanguageModel,
+    model: models.LanguageModel,
     request: CompletionRequest,
     meter: Mapping[str, Any],
     on_text: OnText | None,
@@ -168,17 +159,17 @@ def call(
         LLMError: it gives no usable answer.
     """
     values = language_models.described(model, request.model, request.tier)
-    call_id = ModelCall.objects.create(**{"purpose": REPLY, **values, **meter}).pk
+    call_id = models.ModelCall.objects.create(**{"purpose": REPLY, **values, **meter}).pk
     answer: Completion | LLMError | None = None
-    outcome, reason, price = CallOutcome.FAILED, "", Decimal(0)
+    outcome, reason, price = models.CallOutcome.FAILED, "", Decimal(0)
     try:
         client = language_models.client_of(model, timeout=timeout, max_attempts=max_attempts)
         named = replace(request, model=model.model or request.model)
-        if model.kind == ModelKind.RERANKER:
+        if model.kind == models.ModelKind.RERANKER:
             answer = client.rerank(named)
         else:
             answer = client.complete(named, on_text)
-        outcome = CallOutcome.DONE
+        outcome = models.CallOutcome.DONE
     except Exception as error:
         answer, reason = error if isinstance(error, LLMError) else None, reason_of(error)
         raise
@@ -209,13 +200,13 @@ def tokens_of(
         return answer.usage["prompt_tokens"], answer.usage["completion_tokens"]
     if isinstance(answer, Completion):
         return estimated_tokens(messages), tokens.count(answer.text)
-    has_ended = not isinstance(answer, LLMTimeout | LLMReplyTooLong)
+    has_ended = not isinstance(answer, completions.LLMTimeout | completions.LLMReplyTooLong)
     return 0 if has_ended else estimated_tokens(messages), 0
 
 
 def finish_call(
     call_id: UUID,
-    outcome: CallOutcome,
+    outcome: models.CallOutcome,
     used: tuple[int, int],
     price: Decimal,
     *,
@@ -241,7 +232,7 @@ def finish_call(
         "completion_tokens": used[1],
         "cost": price,
     }
-    execute(_FINISH, values)
+    context.execute(_FINISH, values)
 
 
 _run_agent = run_agent
@@ -277,7 +268,7 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
     last = next(reversed(same_text or answers), None)
     requested = last.requested if last else ()
     if not text and not requested:
-        raise LLMReplyInvalid(
+        raise completions.LLMReplyInvalid(
             "The agent gave no text.",
             detail=f"run_agent returned {type(returned).__name__}, without a text.",
         )

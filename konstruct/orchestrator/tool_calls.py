@@ -14,14 +14,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion, make_storable_value
-from konstruct.orchestrator import replies, usage
-from konstruct.orchestrator.exceptions import (
-    AlreadyDecided,
-    ProgramToolsInvalid,
-    ResultsMissing,
-    RowNotFound,
-    WrongState,
-)
+from konstruct.orchestrator import exceptions, replies, usage
+from konstruct.orchestrator.exceptions import ProgramToolsInvalid
 from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.replies import ToolCallState
@@ -211,12 +205,14 @@ def decide(
             except ValueError:
                 call = None
             if call is None or user_id not in (None, call.user_id):
-                raise RowNotFound(f"No tool call that is yours to decide has the id {call_id}.")
+                raise exceptions.RowNotFound(
+                    f"No tool call that is yours to decide has the id {call_id}."
+                )
             if call.state != ToolCallState.WAITING:
                 approved = (ToolCallState.APPROVED, ToolCallState.DONE, ToolCallState.FAILED)
                 same_states = approved if approve else (ToolCallState.DENIED,)
                 if call.decided_at is None or call.state not in same_states:
-                    raise AlreadyDecided(
+                    raise exceptions.AlreadyDecided(
                         f"This does not wait for consent any more: it is {call.state}."
                     )
                 return call
@@ -227,7 +223,7 @@ def decide(
                     _store_decision(call, ToolCallState.DENIED, by=by, result=DENIED)
                 return call
         expire(call.pk)
-        raise AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
+        raise exceptions.AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
 
 
 def decided_by(message: KonstructMessage) -> str:
@@ -404,11 +400,7 @@ def hold_for_program(message: KonstructMessage) -> bool:
 
 
 def record_results(
-    message: Message,
-    results: Mapping[UUID, str],
-    *,
-    by: str,
-    options: AnswerOptions | None,
+    message: Message, results: Mapping[UUID, str], *, by: str, options: AnswerOptions | None
 ) -> bool:
     """Record results that a program sends; return False if all were recorded before.
 
@@ -430,7 +422,7 @@ def record_results(
     waiting = [call for call in calls if awaits_program(call)]
     missing = [call.pk for call in waiting if call.pk not in results]
     if missing and options is not None:
-        raise ResultsMissing(missing)
+        raise exceptions.ResultsMissing(missing)
     answered = [call for call in waiting if call.pk in results]
     for call in answered:
         call.state, call.result = ToolCallState.DONE, results[call.pk]
@@ -477,7 +469,7 @@ def answer_calls(message: Message, results: Mapping[UUID, str], *, by: str) -> b
     options.options.pop("tool_choice", None)
     is_new = record_results(message, results, by=by, options=options)
     if not _are_recorded(message, results):
-        raise WrongState(
+        raise exceptions.WrongState(
             "The message does not wait for these results of a program, or has others. Its "
             "`waits_for` has the calls that wait."
         )

@@ -27,8 +27,7 @@ from django.utils import timezone
 from konstruct.orchestrator.exceptions import LimitReached
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from memory.models import Message
-from tenants import context, metrics, outages, serving
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions, metrics, outages, serving
 from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
 from tenants.models import Tenant
 from tenants.outbox.events import record_event, remove_old_events
@@ -247,7 +246,7 @@ def measure_due() -> int:
         try:
             measure(tenant)
             measured += 1
-        except (*outages.OUTAGES, DatabaseError, KonstructError) as error:
+        except (*outages.OUTAGES, DatabaseError, exceptions.KonstructError) as error:
             logger.warning("Tenant %s is not measured: %s", tenant.slug, error)
     return measured
 

@@ -13,16 +13,8 @@ from urllib.parse import unquote, urlsplit
 import dj_database_url
 
 from konstruct.local import embedded, services
-from konstruct.settings.environment import (
-    fernet_keys,
-    flag,
-    named_urls,
-    names,
-    number,
-    refuse,
-    text,
-    url,
-)
+from konstruct.settings import environment
+from konstruct.settings.environment import flag, names, number, refuse, text, url
 from tenants.postgresql.pool import pool_options
 
 # The limits of Django's `check --deploy` (security.W009).
@@ -107,8 +99,8 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 DATABASE_URL = url("DATABASE_URL")
 DATABASE_OWNER_URL = url("DATABASE_OWNER_URL")
 # Further servers of tenants, by name, with the application's and the owner's URLs.
-TENANT_DATABASES = named_urls("TENANT_DATABASES")
-TENANT_DATABASES_OWNER = named_urls("TENANT_DATABASES_OWNER")
+TENANT_DATABASES = environment.named_urls("TENANT_DATABASES")
+TENANT_DATABASES_OWNER = environment.named_urls("TENANT_DATABASES_OWNER")
 # Servers that take no new tenants; "default" is that of DATABASE_URL.
 TENANT_DATABASES_CLOSED = names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = url("REDIS_URL")
@@ -142,7 +134,7 @@ if PRODUCTION:
 
 # Fernet keys for tokens of workspaces, secrets of webhooks and keys of language models: the first
 # one encrypts, all of them decrypt.
-CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
+CHANNEL_TOKEN_KEYS = environment.fernet_keys("CHANNEL_TOKEN_KEYS")
 if not CHANNEL_TOKEN_KEYS and not PRODUCTION:
     CHANNEL_TOKEN_KEYS = [services.local_token_key()]
 
@@ -199,10 +191,7 @@ OWNER_DATABASE_URL = services.database_url("owner") if EMBEDDED_DATABASE else DA
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
 else:
-    _databases = {
-        "default": OWNER_DATABASE_URL,
-        **TENANT_DATABASES_OWNER,
-    }
+    _databases = {"default": OWNER_DATABASE_URL, **TENANT_DATABASES_OWNER}
 if _missing := sorted(TENANT_DATABASES.keys() - _databases.keys()):
     sys.exit(
         f"konstruct: TENANT_DATABASES_OWNER names no {', '.join(_missing)}; this command needs the "

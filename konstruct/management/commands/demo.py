@@ -25,15 +25,13 @@ from django.core.management import CommandError, call_command
 from konstruct.llm.responder import respond
 from konstruct.local import services
 from konstruct.local.serving import serving
-from konstruct.management.commands.create_tenant_admin import PASSWORD_VARIABLE
-from konstruct.management.commands.serve import port as port_argument
-from konstruct.orchestrator.agents import create_agent
+from konstruct.management.commands import create_tenant_admin, serve
+from konstruct.orchestrator import agents
 from konstruct.orchestrator.extraction.fact_requests import INSTRUCTIONS
 from konstruct.orchestrator.models import Agent
 from memory.models import Message, PendingEmbedding
-from tenants.context import tenant_scope
+from tenants import context, models
 from tenants.management.base import KonstructCommand
-from tenants.models import Tenant
 
 DATA: Final = services.PROJECT / "konstruct" / "local" / "demo.json"
 AGENT = "Iris"
@@ -56,7 +54,7 @@ class Command(KonstructCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--port",
-            type=port_argument,
+            type=serve.port,
             default=os.environ.get("PORT", "8000"),
             help="(default: 8000)",
         )
@@ -66,7 +64,7 @@ class Command(KonstructCommand):
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
         companies = read_companies()
-        os.environ[PASSWORD_VARIABLE] = ADMIN_PASSWORD
+        os.environ[create_tenant_admin.PASSWORD_VARIABLE] = ADMIN_PASSWORD
         try:
             with serving_model() as model_url:
                 if not settings.LLM_POOL_URL:
@@ -119,7 +117,7 @@ class Command(KonstructCommand):
         login = f"{ADMIN} / {ADMIN_PASSWORD}"
         self.stdout.write("\nThe admin of each company:")
         for company in companies:
-            with tenant_scope(Tenant.objects.get(slug=company["slug"]).id):
+            with context.tenant_scope(models.Tenant.objects.get(slug=company["slug"]).id):
                 count = Message.objects.count()
             self.stdout.write(
                 f"  http://{company['slug']}.localhost:{port}/admin/   {login}   {count} messages"
@@ -134,13 +132,13 @@ class Command(KonstructCommand):
 def _prepare(company: dict[str, Any]) -> None:
     """Create the tenant, its agents, its admin and its key, if they are missing."""
     slug, name = company["slug"], company["name"]
-    if not Tenant.objects.serving().filter(slug=slug).exists():
+    if not models.Tenant.objects.serving().filter(slug=slug).exists():
         call_command("create_tenant", slug, name=name, stdout=io.StringIO())
-    tenant_id = Tenant.objects.get(slug=slug).id
-    with tenant_scope(tenant_id):
+    tenant_id = models.Tenant.objects.get(slug=slug).id
+    with context.tenant_scope(tenant_id):
         existing = set(Agent.objects.values_list("name", flat=True))
     for agent in sorted({line["agent"] for line in company["messages"]} - existing):
-        create_agent(
+        agents.create_agent(
             tenant_id=tenant_id,
             name=agent,
             system_prompt=f"You are {agent}, the assistant of {name}.",
@@ -182,7 +180,7 @@ def _post(client: httpx.Client, path: str, body: dict[str, Any], key: str = "") 
 def _await_embeddings(slug: str) -> None:
     """Wait until no message of the tenant is queued for embedding."""
     deadline = time.monotonic() + EMBED_SECONDS
-    with tenant_scope(Tenant.objects.get(slug=slug).id):
+    with context.tenant_scope(models.Tenant.objects.get(slug=slug).id):
         while PendingEmbedding.objects.exists():
             if time.monotonic() > deadline:
                 raise CommandError(f"embeddings are still pending after {EMBED_SECONDS} seconds.")

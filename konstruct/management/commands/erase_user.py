@@ -6,11 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
-from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.privacy.erasure.erasing import carry_out
-from tenants.audit.access_log import Actor
-from tenants.audit.operator_log import operator_name
+from tenants.audit import access_log, operator_log
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 
@@ -59,9 +57,9 @@ class Command(KonstructCommand):
                 question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
                 require_confirmation(question, user, "not erased")
             request = carry_out(
-                request_erasure(
+                erasure_requests.request_erasure(
                     user,
-                    by=Actor.operator(operator_name()),
+                    by=access_log.Actor.operator(operator_log.operator_name()),
                     agent_id=agent_id,
                     threads=options["thread"],
                     reason=options["reason"],
@@ -85,12 +83,12 @@ class Command(KonstructCommand):
         )
 
     def _show_user(self, user: str, slug: str, agent_id: UUID | None) -> None:
-        user_ids = linked_ids(user)
-        if not is_known(user_ids):
+        user_ids = channel_identities.linked_ids(user)
+        if not channel_identities.is_known(user_ids):
             self.stderr.write(f"Nothing is known of {user!r} in {slug}.")
         for other in user_ids[1:]:
             self.stderr.write(f"{other!r} is linked to {user!r}, and erased with them.")
-        if count := replies_to_others(user_ids, agent_id=agent_id).count():
+        if count := erasure_requests.replies_to_others(user_ids, agent_id=agent_id).count():
             self.stderr.write(
                 f"Replies to others that were written with their words: {count}. They are kept:"
                 " the admin and the API also erase them."

@@ -28,12 +28,7 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["tenant"])
         with tenant_scope(tenant.id):
             # Before anything is read: a partial export has been read too.
-            record_command(
-                self.name,
-                Action.EXPORT,
-                "memory",
-                user_id=options["user"],
-            )
+            record_command(self.name, Action.EXPORT, "memory", user_id=options["user"])
         manifest = export_memory(
             tenant,
             options["file"],

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from konstruct.privacy.archive.importing import import_memory
-from tenants import transaction
-from tenants.audit.access_log import record_command
-from tenants.audit.models import Action
-from tenants.context import tenant_scope
+from tenants import context, transaction
+from tenants.audit import access_log, models
 from tenants.management.base import KonstructCommand, tenant_of
 
 
@@ -39,19 +37,11 @@ class Command(KonstructCommand):
             self.stdout.write(f"  {new} of {rows} {kind} are new")
 
         tenant = tenant_of(options["tenant"])
-        with tenant_scope(tenant.id), transaction.atomic():
+        with context.tenant_scope(tenant.id), transaction.atomic():
             manifest = import_memory(
-                tenant,
-                options["file"],
-                expected_digest=options["digest"],
-                say=say,
+                tenant, options["file"], expected_digest=options["digest"], say=say
             )
-            record_command(
-                self.name,
-                Action.IMPORT,
-                "memory",
-                new=imported,
-            )
+            access_log.record_command(self.name, models.Action.IMPORT, "memory", new=imported)
         self.stdout.write(
             f"imported {options['file']}, exported from {manifest.tenant}"
             f" at {manifest.exported_at.isoformat()}"

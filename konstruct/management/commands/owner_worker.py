@@ -10,15 +10,11 @@ from typing import Any, Final
 
 from django.core.management import CommandError
 
-from konstruct import __version__, metrics
-from konstruct.heartbeats import OWNER, touch_heartbeat_file, write_heartbeat
+from konstruct import __version__, heartbeats, metrics, processes
 from konstruct.privacy import jobs as owner_jobs
-from konstruct.processes import return_freed_memory, share_malloc_heaps
-from tenants import jobs, traces
+from tenants import context, jobs, moving, traces
 from tenants.audit.operator_log import record_deletion
-from tenants.context import connection
 from tenants.management.base import KonstructCommand
-from tenants.moving import settle_moves
 from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.provisioning import delete_due, migrate_due
 
@@ -37,7 +33,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     owner_jobs.ERASE_MESSAGES.run_due,
     owner_jobs.RETAIN.run_due,
     owner_jobs.WRITE_TOMBSTONES.run_due,
-    settle_moves,
+    moving.settle_moves,
     partial(delete_due, record_deletion),
 )
 
@@ -62,19 +58,19 @@ class Command(KonstructCommand):
             done = sum(loop() for loop in dict.fromkeys(LOOPS))
             self.stdout.write(f"{done} done")
             return
-        share_malloc_heaps()
-        return_freed_memory()
+        processes.share_malloc_heaps()
+        processes.return_freed_memory()
         metrics.serve()
-        traces.start(OWNER)
+        traces.start(heartbeats.OWNER)
         logger.info("Konstruct %s: owner worker starts", __version__)
         jobs.start_worker()
         threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
         for thread in threads:
             thread.start()
         while all(thread.is_alive() for thread in threads):
-            touch_heartbeat_file()
+            heartbeats.touch_heartbeat_file()
             if not _waiting:
-                write_heartbeat(OWNER)
+                heartbeats.write_heartbeat(heartbeats.OWNER)
             time.sleep(PAUSE_SECONDS)
         raise CommandError("a thread of the owner's worker has ended: see its log")
 
@@ -90,7 +86,7 @@ def _forever(loop: Callable[[], int]) -> None:
             if not _waiting:
                 logger.warning("Looking again every %s s: %s", PAUSE_SECONDS, outage_reason(error))
             _waiting.add(thread)
-            connection.close()
+            context.connection.close()
         else:
             if thread in _waiting:
                 _waiting.discard(thread)

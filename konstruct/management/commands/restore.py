@@ -11,19 +11,11 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 from django.utils.dateparse import parse_datetime
 
-from konstruct.backups import restoring
-from konstruct.backups.dumping import (
-    Manifest,
-    backup_name,
-    format_moment,
-    read_manifest,
-    verify_backup,
-)
-from tenants import journal
+from konstruct.backups import dumping, restoring
+from tenants import journal, postgres_tools
 from tenants.exceptions import KonstructError, detail_of
 from tenants.management import base
 from tenants.models import Tenant
-from tenants.postgres_tools import restore_lock
 
 
 class Command(base.KonstructCommand):
@@ -78,7 +70,7 @@ class Command(base.KonstructCommand):
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
                 "back. Set it, or pass --without-journal and erase them again yourself"
             )
-        with restore_lock() as is_alone:
+        with postgres_tools.restore_lock() as is_alone:
             if not is_alone:
                 raise CommandError(
                     "another restore is running: wait for its end, and run this one again"
@@ -89,7 +81,7 @@ class Command(base.KonstructCommand):
                 self._restore(options["path"], options)
 
     def _restore(self, path: Path, options: dict[str, Any]) -> None:
-        manifest = verify_backup(path) if options["all"] else read_manifest(path)
+        manifest = dumping.verify_backup(path) if options["all"] else dumping.read_manifest(path)
         entries_to_restore = self._select_entries(manifest, options)
         entries = [] if options["without_journal"] else journal.read(manifest["journal"])
         if not (options["without_journal"] or manifest["keeps_journal"]):
@@ -171,7 +163,9 @@ class Command(base.KonstructCommand):
                 returncode=base.SOME_TENANTS_FAILED,
             )
 
-    def _select_entries(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:
+    def _select_entries(
+        self, manifest: dumping.Manifest, options: dict[str, Any]
+    ) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = manifest["tenants"]
         if options["tenant"]:
             entries = [entry for entry in entries if entry["slug"] == options["tenant"]]
@@ -182,7 +176,7 @@ class Command(base.KonstructCommand):
                 )
         if options["all"]:
             names = {entry["id"]: entry["slug"] for entry in entries}
-            settled = self._skip_settled(names, options, backup=backup_name(manifest))
+            settled = self._skip_settled(names, options, backup=dumping.backup_name(manifest))
             entries = [entry for entry in entries if entry["id"] not in settled]
         if options["undelete"]:
             return entries
@@ -205,8 +199,8 @@ class Command(base.KonstructCommand):
         for pk in skipped:
             self.stdout.write(
                 f"{names[pk]}: left out, because an earlier run restored it at"
-                f" {format_moment(settled[pk].isoformat())}, and later changes would be lost"
-                " (--again)"
+                f" {dumping.format_moment(settled[pk].isoformat())}, and later changes would be"
+                " lost (--again)"
             )
         return set(skipped)
 
@@ -215,7 +209,7 @@ class Command(base.KonstructCommand):
             return
         names = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
         base.require_confirmation(
-            f"{names}: changes after {format_moment(moment)} are lost. Type {slugs[0]} to"
+            f"{names}: changes after {dumping.format_moment(moment)} are lost. Type {slugs[0]} to"
             " confirm: ",
             slugs[0],
             "not restored",
@@ -223,7 +217,7 @@ class Command(base.KonstructCommand):
 
     def _show(self, restored: restoring.Restored, moment: str, prefix: str = "") -> None:
         self.stdout.write(
-            f"{prefix}{restored.tenant.slug} is as of {format_moment(moment)}, and"
+            f"{prefix}{restored.tenant.slug} is as of {dumping.format_moment(moment)}, and"
             f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
             f" {restored.jobs_given_up}"
             f" jobs given up for a person to check, {restored.report.counts['to be embedded']}"

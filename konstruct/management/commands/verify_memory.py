@@ -9,12 +9,10 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from konstruct.consistency import Finding, Report, verify
+from memory import indexing, models
 from memory.embedding.embedder import model_version
-from memory.indexing import without_vectors
-from memory.models import MemoryEntry
-from tenants.audit.access_log import record_command
-from tenants.audit.models import Action
-from tenants.context import tenant_scope
+from tenants import context
+from tenants.audit import access_log, models as audit
 from tenants.management.base import KonstructCommand, tenant_of
 from tenants.models import Tenant
 
@@ -48,9 +46,9 @@ class Command(KonstructCommand):
         reports = []
         for tenant in tenants:
             if options["repair"]:
-                with tenant_scope(tenant.id):
+                with context.tenant_scope(tenant.id):
                     # Before it begins: each repair has its own transaction.
-                    record_command(self.name, Action.EDIT, "memory", repair=True)
+                    access_log.record_command(self.name, audit.Action.EDIT, "memory", repair=True)
             report = verify(tenant.id, tenant.slug, repair=options["repair"])
             reports.append(report)
             if not options["json"]:
@@ -77,9 +75,9 @@ class Command(KonstructCommand):
     def _show_vectors(self, tenant: Tenant) -> None:
         """Print what `reembed` has left to do."""
         version = model_version()
-        with tenant_scope(tenant.id):
-            messages = without_vectors(version).count()
-            facts = MemoryEntry.objects.exclude(embedding_model=version).count()
+        with context.tenant_scope(tenant.id):
+            messages = indexing.without_vectors(version).count()
+            facts = models.MemoryEntry.objects.exclude(embedding_model=version).count()
         if messages or facts:
             self.stdout.write(
                 f"  without a vector of {version}: {messages} messages, {facts} facts: run reembed"

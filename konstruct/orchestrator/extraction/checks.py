@@ -15,12 +15,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from konstruct.orchestrator.extraction.fact_requests import (
-    Candidate,
-    KnownFact,
-    RefusedCandidate,
-    Source,
-)
+from konstruct.orchestrator.extraction import fact_requests
+from konstruct.orchestrator.extraction.fact_requests import Candidate, KnownFact, Source
 from konstruct.orchestrator.models.agents import FactReview
 from memory.models import FactKind, Role
 from memory.text.changes import says_no_longer
@@ -94,7 +90,7 @@ def check_candidates(
     sources: Sequence[Source],
     known: Sequence[KnownFact] = (),
     policy: ReviewPolicy = ReviewPolicy(),
-) -> tuple[list[AcceptedCandidate], list[RefusedCandidate]]:
+) -> tuple[list[AcceptedCandidate], list[fact_requests.RefusedCandidate]]:
     """Check candidates against the messages that they quote and the known facts.
 
     Args:
@@ -109,14 +105,14 @@ def check_candidates(
     marked = {source.id: mark_parts_of_others(source.content) for source in sources}
     facts = {fact.label: fact for fact in known}
     accepted: list[AcceptedCandidate] = []
-    refused: list[RefusedCandidate] = []
+    refused: list[fact_requests.RefusedCandidate] = []
     for candidate in candidates:
         span = _span(candidate.quote, sources, marked)
         checked: AcceptedCandidate | str = "quote not in message"
         if span is not None:
             checked = _refusal(candidate, span, facts) or _accept(candidate, span, facts, policy)
         if isinstance(checked, str):
-            refused.append(RefusedCandidate(candidate.id, checked, candidate.fact))
+            refused.append(fact_requests.RefusedCandidate(candidate.id, checked, candidate.fact))
             continue
         accepted.append(checked)
         facts.setdefault(candidate.id, _as_known(checked))

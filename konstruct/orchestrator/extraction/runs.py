@@ -15,16 +15,10 @@ from uuid import UUID
 from django.utils import timezone
 
 from konstruct.llm.completions import LLMRefused
-from konstruct.orchestrator import exceptions, usage
+from konstruct.orchestrator import exceptions, models, usage
 from konstruct.orchestrator.extraction import checks, fact_requests
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.models import (
-    Agent,
-    ExtractionCursor,
-    ExtractionRun,
-    FactReview,
-    RunState,
-)
+from konstruct.orchestrator.models import Agent, ExtractionCursor, ExtractionRun, RunState
 from memory.facts import Author, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import jobs, traces, transaction
@@ -428,7 +422,7 @@ class UnsavedExtraction:
 
     def accepted(self) -> list[checks.AcceptedCandidate]:
         """Return the candidates that pass all checks. No review is required."""
-        policy = checks.ReviewPolicy(FactReview.NONE)
+        policy = checks.ReviewPolicy(models.FactReview.NONE)
         sources = self.batch.sources
         return checks.check_candidates(
             self.answer.candidates, sources=sources, known=self.batch.known, policy=policy

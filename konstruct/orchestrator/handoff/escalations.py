@@ -17,28 +17,19 @@ from django.contrib.auth.models import User
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject, Now
 
-from konstruct.orchestrator import exceptions, replies
+from konstruct.orchestrator import exceptions, messages, replies
 from konstruct.orchestrator.extraction import runs as extraction_queue
-from konstruct.orchestrator.messages import (
-    KonstructMessage,
-    Thread,
-    ThreadState,
-    konstruct_message,
-    lock_windows,
-)
+from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
-from memory import short_term
-from memory.arguments import content_argument, id_argument, text_argument
+from memory import arguments, models, short_term
 from memory.conversations import transcript
 from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
-from memory.models import Message, Role
 from memory.text.lexical import fold
-from tenants import transaction
+from tenants import redis_keys, transaction
 from tenants.context import execute, required_tenant_id
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
-from tenants.redis_keys import escalation_status_key
 
 NOTICE = "I have asked for a person: somebody will answer you here."
 OpenedBy = Escalation.OpenedBy
@@ -89,7 +80,7 @@ def current_escalation(thread: Thread) -> EscalationState | None:
 # The key of a thread has "person" with the id of the message that caused the escalation, or "agent"
 # with the id of the agent.
 ESCALATIONS: Final = ThreadState(
-    escalation_status_key,
+    redis_keys.escalation_status_key,
     lambda: Escalation.objects.open().only("agent_id", "user_id", "to_agent_id", "message_id"),
     lambda row: f"agent {row.to_agent_id}" if row.to_agent_id else f"person {row.message_id or ''}",
 )
@@ -124,7 +115,7 @@ def reached_failure_limit(message: KonstructMessage) -> bool:
     limit = agents.values_list("escalate_after_failures", flat=True).first()
     if limit is None:
         return False
-    sent = Message.objects.filter(**Thread.of(message).as_filter, role=Role.USER)
+    sent = models.Message.objects.filter(**Thread.of(message).as_filter, role=models.Role.USER)
     # A message that a person closed has no attempts.
     has_failed = Q(pending_reply__failed_at__isnull=False, pending_reply__attempts__gt=0)
     newest = sent.order_by("-number").annotate(has_failed=has_failed)[:limit]
@@ -263,8 +254,8 @@ def open_escalation(
         NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
     """
-    text_argument("reason", reason)
-    id_argument("thread_id", thread.thread_id)
+    arguments.text_argument("reason", reason)
+    arguments.id_argument("thread_id", thread.thread_id)
     with transaction.atomic():
         existing = lock_open_escalation(thread)
         if existing is not None and existing.to_agent_id is None:
@@ -336,7 +327,7 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
         RowNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
-    text_argument("note", note)
+    arguments.text_argument("note", note)
     with transaction.atomic():
         escalation = _lock_open(escalation_id)
         thread = Thread.of(escalation)
@@ -371,7 +362,7 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
         RowNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
-    if text_argument("to", to) and not possible_assignees().filter(username=to).exists():
+    if arguments.text_argument("to", to) and not possible_assignees().filter(username=to).exists():
         raise InvalidArgument(
             f"{to[:80]!r} is not a member of the team who may answer escalations."
         )
@@ -407,8 +398,8 @@ def answer_as_person(
     *,
     name: str,
     idempotency_key: str | None = None,
-    on_change: Callable[[Message], object] = lambda turn: None,
-) -> Message:
+    on_change: Callable[[models.Message], object] = lambda turn: None,
+) -> models.Message:
     """Write a person's answer into the escalated thread, and return its message.
 
     It is the reply to the newest held message; earlier held messages are closed. If no message is
@@ -429,14 +420,14 @@ def answer_as_person(
         EscalationOver: it is resolved already.
         WrongState: another agent answers in the thread.
     """
-    content_argument(content)
-    text_argument("name", name)
+    arguments.content_argument(content)
+    arguments.text_argument("name", name)
     last = last_user_message(Thread.of(_get(Escalation.objects.all(), escalation_id)))
     if last is None:
         raise exceptions.NothingToEscalate("This thread has no messages any more.")
-    with lock_windows([Thread.of(last)]):
+    with messages.lock_windows([Thread.of(last)]):
         if idempotency_key is not None:
-            answers = Message.objects.filter(**Thread.of(last).as_filter)
+            answers = models.Message.objects.filter(**Thread.of(last).as_filter)
             existing = answers.filter(idempotency_key=idempotency_key).first()
             if existing is not None:
                 return existing
@@ -452,7 +443,7 @@ def answer_as_person(
             tenant_id=required_tenant_id(),
             **Thread.of(escalation).as_filter,  # type: ignore[arg-type]  # the names of a thread
             channel=escalation.channel if question is None else question.channel,
-            role=Role.ASSISTANT,
+            role=models.Role.ASSISTANT,
             name=name,
             content=content,
             in_reply_to=None if question is None else question.id,
@@ -480,10 +471,10 @@ def answer_as_person(
 # --- Inside ---------------------------------------------------------------------------------------
 
 
-def last_user_message(thread: Thread) -> Message | None:
+def last_user_message(thread: Thread) -> models.Message | None:
     """Return the user's last message in the thread; None without one."""
-    messages = Message.objects.filter(**thread.as_filter, role=Role.USER)
-    return messages.order_by("-number").first()
+    rows = models.Message.objects.filter(**thread.as_filter, role=models.Role.USER)
+    return rows.order_by("-number").first()
 
 
 def channel_of(thread: Thread) -> str:

@@ -18,17 +18,15 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator import agents, builder, replies, tool_calls, tool_catalog
-from konstruct.orchestrator.exceptions import NothingToHandOver
+from konstruct.orchestrator import agents, builder, exceptions, replies, tool_calls, tool_catalog
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.models.replies import ToolCallState
-from memory import conf, short_term
+from memory import conf, models, short_term
 from memory.arguments import id_argument, text_argument
 from memory.context.chat import with_speaker
 from memory.conversations import transcript, window_store
-from memory.models import Message, Role
 from tenants import transaction
 
 HAND_TO_AGENT: Final = "hand_to_agent"
@@ -170,7 +168,7 @@ def hand_over(
     id_argument("thread_id", thread.thread_id)
     agent = agents.find_agent(str(to_agent), active=True)
     if agent.id == thread.agent_id:
-        raise NothingToHandOver(
+        raise exceptions.NothingToHandOver(
             f"{agent.name} is the agent of this thread already: resolve the open escalation."
         )
     with transaction.atomic():
@@ -354,7 +352,7 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     if message.channel in window_store.shared_channels():
         turns = window_store.get_thread_turns(message.tenant_id, message.thread_id, message.channel)
     elif is_handed_over:  # the thread belongs to one user and one agent
-        rows = Message.objects.not_excluded().filter(**Thread.of(message).as_filter)
+        rows = models.Message.objects.not_excluded().filter(**Thread.of(message).as_filter)
         newest = rows.order_by("-created_at", "-number")[: conf.WINDOW + 1]
         turns = [window_store.ThreadTurn.of(row).as_dict() for row in reversed(newest)]
     else:
@@ -365,7 +363,7 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
         turn
         for turn in turns
         if turn.get("message_id") != str(message.id)
-        and (turn["role"] == Role.ASSISTANT or turn.get("at", "") <= at)
+        and (turn["role"] == models.Role.ASSISTANT or turn.get("at", "") <= at)
     ]
     if not is_handed_over and not _have_other_speakers(turns, message):
         return None
@@ -377,7 +375,7 @@ def program_turns(message: KonstructMessage, history: Sequence[Mapping[str, Any]
 
     A turn that the thread has as a message gets its id, so that it is not recalled as well.
     """
-    newest = Message.objects.filter(**Thread.of(message).as_filter).order_by(
+    newest = models.Message.objects.filter(**Thread.of(message).as_filter).order_by(
         "-created_at", "-number"
     )
     rows = newest.values_list("role", "content", "pk")[: 2 * len(history)]
@@ -413,7 +411,7 @@ def with_window(
 
 
 def _have_other_speakers(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) -> bool:
-    speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
+    speakers = {turn["user_id"] for turn in turns if turn["role"] == models.Role.USER}
     return bool(speakers - {message.user_id})
 
 
@@ -422,7 +420,7 @@ def _prompt_turn(
 ) -> dict[str, Any]:
     """Return the turn for the agent's prompt. Turns of other speakers begin with their names."""
     name, content = turn.get("name", ""), turn["content"]
-    if turn["role"] == Role.USER:
+    if turn["role"] == models.Role.USER:
         if names_speakers:
             content = with_speaker(name or turn["user_id"], content)
     # Of another agent; by its name if the turn has no agent's id.

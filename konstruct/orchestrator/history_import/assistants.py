@@ -6,17 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from konstruct.orchestrator.exceptions import ImportRefused
-from konstruct.orchestrator.history_import.files import (
-    Found,
-    Line,
-    Problem,
-    Row,
-    Source,
-    dict_of,
-    list_of,
-    text_of,
-    utc_time,
-)
+from konstruct.orchestrator.history_import import files
+from konstruct.orchestrator.history_import.files import dict_of, list_of, text_of, utc_time
 
 # Roles of other systems. Messages of the others, such as system and tool, are left out.
 ROLES: Final = {
@@ -29,17 +20,17 @@ ROLES: Final = {
 _NOT_SPOKEN: Final = ("system", "tool", "function", "norole", "developer")
 
 
-def transcript(source: Source) -> Found:
+def transcript(source: files.Source) -> files.Found:
     """Read JSON lines with the fields of `import_history`."""
     for name in source.texts:
         for place, item in source.items(name):
-            yield Line(place, item)
+            yield files.Line(place, item)
 
 
 # --- ChatGPT and ShareGPT ---------------------------------------------------------------------
 
 
-def chatgpt(source: Source) -> Found:
+def chatgpt(source: files.Source) -> files.Found:
     """Read ChatGPT's conversations.json: of each conversation the path that ChatGPT shows."""
     for name in source.texts:
         if len(source.texts) == 1 or "conversations" in name.rpartition("/")[2][:14]:
@@ -47,10 +38,10 @@ def chatgpt(source: Source) -> Found:
                 yield from _chatgpt_messages(place, conversation)
 
 
-def _chatgpt_messages(place: str, conversation: Any) -> Found:
+def _chatgpt_messages(place: str, conversation: Any) -> files.Found:
     nodes = conversation.get("mapping") if isinstance(conversation, dict) else None
     if not isinstance(nodes, dict):
-        yield Problem(place, "it is no conversation of ChatGPT: it has no `mapping`")
+        yield files.Problem(place, "it is no conversation of ChatGPT: it has no `mapping`")
         return
     path = dict[str, Any]()
     key = text_of(conversation, "current_node")
@@ -58,7 +49,9 @@ def _chatgpt_messages(place: str, conversation: Any) -> Found:
         path[key] = nodes[key]
         key = text_of(nodes[key], "parent")
     if not path:
-        yield Problem(place, "it has no `current_node`, so that the shown messages are unknown")
+        yield files.Problem(
+            place, "it has no `current_node`, so that the shown messages are unknown"
+        )
     thread = text_of(conversation, "conversation_id", "id") or text_of(conversation, "title")
     time = utc_time(conversation.get("create_time"))
     for number, node in enumerate(reversed(path.values()), 1):
@@ -78,7 +71,7 @@ def _chatgpt_messages(place: str, conversation: Any) -> Found:
         parts = list_of(content, "parts")
         texts = [part if isinstance(part, str) else text_of(part, "text") for part in parts]
         if any(texts) or any(isinstance(part, dict) for part in parts):
-            yield Row(
+            yield files.Row(
                 f"{place} message {number}",
                 "\n".join(filter(None, texts)),
                 thread=thread,
@@ -93,13 +86,15 @@ def _chatgpt_messages(place: str, conversation: Any) -> Found:
             )
 
 
-def sharegpt(source: Source) -> Found:
+def sharegpt(source: files.Source) -> files.Found:
     """Read ShareGPT's JSON or JSON lines: conversations of `from` and `value`, without times."""
     for name in source.texts:
         for number, (place, item) in enumerate(source.items(name), 1):
             turns = list_of(item, "conversations", "conversation", "messages")
             if not turns:
-                yield Problem(place, "it is no conversation of ShareGPT: it has no `conversations`")
+                yield files.Problem(
+                    place, "it is no conversation of ShareGPT: it has no `conversations`"
+                )
             named = text_of(item, "id", "conversation_id")
             thread = named or f"{source.title}-{number}"
             for index, turn in enumerate(turns):
@@ -112,26 +107,26 @@ def sharegpt(source: Source) -> Found:
                 )
 
 
-def _role_row(place: str, role: str, text: str, **values: Any) -> Row | Problem:
+def _role_row(place: str, role: str, text: str, **values: Any) -> files.Row | files.Problem:
     if role.lower() in _NOT_SPOKEN:
-        return Problem(place, f"a message with the role {role}")
+        return files.Problem(place, f"a message with the role {role}")
     if role.lower() not in ROLES and not values.get("author"):
-        return Problem(place, f"the role {role!r} is neither a person's nor an agent's")
-    return Row(place, text, role=ROLES.get(role.lower(), ""), **values)
+        return files.Problem(place, f"the role {role!r} is neither a person's nor an agent's")
+    return files.Row(place, text, role=ROLES.get(role.lower(), ""), **values)
 
 
 # --- mem0 and Zep -----------------------------------------------------------------------------
 
 
-def mem0(source: Source) -> Found:
+def mem0(source: files.Source) -> files.Found:
     """Read memories of mem0, as `get_all` and exports have them: they become facts."""
     for place, item in _listed(source, "results", "memories"):
         fact = text_of(item, "memory", "data")
         if not fact:
-            yield Problem(place, "it has no `memory`")
+            yield files.Problem(place, "it has no `memory`")
             continue
         categories = item.get("categories")
-        yield Row(
+        yield files.Row(
             place,
             fact,
             external_id=f"mem0:{text_of(item, 'id')}" if text_of(item, "id") else None,
@@ -145,7 +140,7 @@ def mem0(source: Source) -> Found:
         )
 
 
-def zep(source: Source) -> Found:
+def zep(source: files.Source) -> files.Found:
     """Read sessions, threads and facts (edges) of Zep, as its API returns them."""
     for place, item in _listed(source, "sessions", "threads", "edges", "facts"):
         thread = text_of(item, "thread_id", "session_id", "uuid", "id")
@@ -167,16 +162,16 @@ def zep(source: Source) -> Found:
         facts = list_of(item, "edges", "relevant_facts", "facts")
         if not facts and not list_of(item, "messages"):
             if not text_of(item, "fact"):
-                yield Problem(place, "it has no `messages` and no `facts`")
+                yield files.Problem(place, "it has no `messages` and no `facts`")
             facts = [item]
         for number, fact in enumerate(facts, 1):
             text = fact if isinstance(fact, str) else text_of(fact, "fact")
             known = fact if isinstance(fact, dict) else {}
             uuid = text_of(known, "uuid", "uuid_")
             if text and (known.get("invalid_at") or known.get("expired_at")):
-                yield Problem(f"{place} fact {number}", "the fact is not valid any more")
+                yield files.Problem(f"{place} fact {number}", "the fact is not valid any more")
             elif text:
-                yield Row(
+                yield files.Row(
                     f"{place} fact {number}",
                     text,
                     external_id=f"zep:{uuid}" if uuid else None,
@@ -186,7 +181,7 @@ def zep(source: Source) -> Found:
                 )
 
 
-def _listed(source: Source, *names: str) -> Iterator[tuple[str, Any]]:
+def _listed(source: files.Source, *names: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects of all texts, and those in lists with these names at the top."""
     for name in source.texts:
         for place, item in source.items(name):
@@ -217,7 +212,7 @@ COLUMNS: Final = {
 }
 
 
-def table(source: Source, *, columns: Mapping[str, str]) -> Found:
+def table(source: files.Source, *, columns: Mapping[str, str]) -> files.Found:
     """Read CSV with a header. Columns are recognized by their names.
 
     Args:
@@ -256,13 +251,17 @@ def table(source: Source, *, columns: Mapping[str, str]) -> Found:
             ) from error
 
 
-def _table_row(place: str, cells: list[str], places: Mapping[str, int]) -> Row | Problem:
+def _table_row(
+    place: str, cells: list[str], places: Mapping[str, int]
+) -> files.Row | files.Problem:
     values = {key: cells[at].strip() for key, at in places.items() if at < len(cells)}
     time: datetime | None = None
     if given := values.get("time"):
         time = utc_time(given)
         if time is None:
-            return Problem(place, f"{given[:40]!r} is no time such as 2026-03-14T09:30:00+01:00")
+            return files.Problem(
+                place, f"{given[:40]!r} is no time such as 2026-03-14T09:30:00+01:00"
+            )
     known: dict[str, Any] = {
         "thread": values.get("thread", ""),
         "external_id": values.get("external_id") or None,
@@ -272,4 +271,4 @@ def _table_row(place: str, cells: list[str], places: Mapping[str, int]) -> Row |
     }
     if values.get("role"):
         return _role_row(place, values["role"], values.get("text", ""), **known)
-    return Row(place, values.get("text", ""), **known)
+    return files.Row(place, values.get("text", ""), **known)

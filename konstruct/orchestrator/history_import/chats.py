@@ -9,16 +9,8 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from konstruct.orchestrator.exceptions import ImportRefused
-from konstruct.orchestrator.history_import.files import (
-    MARKS,
-    Found,
-    Problem,
-    Row,
-    Source,
-    list_of,
-    text_of,
-    utc_time,
-)
+from konstruct.orchestrator.history_import import files
+from konstruct.orchestrator.history_import.files import list_of, text_of, utc_time
 
 # --- Slack ------------------------------------------------------------------------------------
 
@@ -30,7 +22,7 @@ _SPOKEN: Final = frozenset(
 SLACK_TOKEN: Final = re.compile(r"<([^<>]*)>")
 
 
-def slack(source: Source) -> Found:
+def slack(source: files.Source) -> files.Found:
     """Read Slack's export: a folder for each channel, with a file for each day."""
     paths = map(PurePosixPath, source.texts)
     root = next((path.parent for path in paths if path.name == "users.json"), None)
@@ -61,13 +53,13 @@ def slack(source: Source) -> Found:
 
 def _slack_message(
     place: str, message: Mapping[str, Any], channel: str, names: Mapping[str, str]
-) -> Row | Problem:
+) -> files.Row | files.Problem:
     subtype, ts = text_of(message, "subtype"), text_of(message, "ts")
     if subtype not in _SPOKEN:
-        return Problem(place, f"a message of Slack itself ({subtype})")
+        return files.Problem(place, f"a message of Slack itself ({subtype})")
     thread = text_of(message, "thread_ts")
     author_id = text_of(message, "user", "bot_id")
-    return Row(
+    return files.Row(
         place,
         slack_text(text_of(message, "text"), names),
         thread=f"{channel}/{thread}" if thread else channel,
@@ -139,7 +131,7 @@ _EDITED: Final = re.compile(r"(?:\u200e<[^<>\n]{5,60}>|<This message was edited>
 ORDERS: Final = {"dmy": (0, 1, 2), "mdy": (1, 0, 2), "ymd": (2, 1, 0)}
 
 
-def whatsapp(source: Source, *, date_order: str = "") -> Found:
+def whatsapp(source: files.Source, *, date_order: str = "") -> files.Found:
     """Read WhatsApp's export without or with media, of Android and iOS.
 
     Args:
@@ -151,7 +143,7 @@ def whatsapp(source: Source, *, date_order: str = "") -> Found:
     """
     for name in source.texts:
         order = ORDERS[date_order or _find_order(source, name)]
-        title = PurePosixPath(name).stem.strip(MARKS).strip()
+        title = PurePosixPath(name).stem.strip(files.MARKS).strip()
         thread = "" if len(source.texts) == 1 else title
         for number, message in _messages(source, name):
             place = str(number) if len(source.texts) == 1 else f"{name}:{number}"
@@ -160,10 +152,10 @@ def whatsapp(source: Source, *, date_order: str = "") -> Found:
 
 def is_whatsapp(line: str) -> bool:
     """Return whether a line begins a message of WhatsApp."""
-    return _MESSAGE.match(line.lstrip(MARKS).translate(_SPACES)) is not None
+    return _MESSAGE.match(line.lstrip(files.MARKS).translate(_SPACES)) is not None
 
 
-def _messages(source: Source, name: str) -> Iterator[tuple[int, str]]:
+def _messages(source: files.Source, name: str) -> Iterator[tuple[int, str]]:
     """Yield the messages with their first lines' numbers; lines before the first as they are."""
     begun, parts = 0, list[str]()
     for number, line in source.lines(name):
@@ -176,10 +168,10 @@ def _messages(source: Source, name: str) -> Iterator[tuple[int, str]]:
         yield begun, "\n".join(parts)
 
 
-def _find_order(source: Source, name: str) -> str:
+def _find_order(source: files.Source, name: str) -> str:
     orders, has_dates = list(ORDERS), False
     for number, line in source.lines(name):
-        found = _MESSAGE.match(line.lstrip(MARKS).translate(_SPACES))
+        found = _MESSAGE.match(line.lstrip(files.MARKS).translate(_SPACES))
         if found is None:
             continue
         has_dates = True
@@ -225,38 +217,43 @@ def _time(found: re.Match[str], order: tuple[int, int, int]) -> datetime | None:
 
 def _whatsapp_message(
     place: str, message: str, thread: str, order: tuple[int, int, int]
-) -> Row | Problem:
-    message = message.lstrip(MARKS)
+) -> files.Row | files.Problem:
+    message = message.lstrip(files.MARKS)
     # The spaces of the text stay as they are.
     first, _, _ = message.partition("\n")
     found = _MESSAGE.match(first.translate(_SPACES))
     if found is None:
-        return Problem(place, "it does not begin with a date and time")
+        return files.Problem(place, "it does not begin with a date and time")
     time = _time(found, order)
     if time is None:
         stated = f"{found[1]}/{found[2]}/{found[3]} {found['hour']}:{found['minute']}"
-        return Problem(place, f"{stated} is no time")
-    said = _AUTHOR.fullmatch(message[found.start("said") :].lstrip(MARKS))
+        return files.Problem(place, f"{stated} is no time")
+    said = _AUTHOR.fullmatch(message[found.start("said") :].lstrip(files.MARKS))
     if said is None:
-        return Problem(place, "a message of WhatsApp itself")
+        return files.Problem(place, "a message of WhatsApp itself")
     author, text = said[1] or said[3], said[2] or ""
     is_marked = text.startswith("\u200e")
-    text = _EDITED.sub("", text.strip(MARKS)).rstrip(" ") or text.strip(MARKS)
+    text = _EDITED.sub("", text.strip(files.MARKS)).rstrip(" ") or text.strip(files.MARKS)
     media: tuple[str, ...] = ()
     patterns = (*_MEDIA, _IOS_OMITTED) if is_marked else _MEDIA
     head, _, caption = text.partition("\n")
     if name := next((match[1] for pattern in patterns if (match := pattern.fullmatch(head))), ""):
-        text, media = caption, (name.strip(MARKS),)
+        text, media = caption, (name.strip(files.MARKS),)
     elif is_marked:
-        return Problem(place, "a message of WhatsApp itself")
-    author = author.translate(_SPACES).strip(MARKS + " ").removeprefix("~").strip(MARKS + " ")
-    return Row(place, text, thread=thread, author=author, time=time, media=media)
+        return files.Problem(place, "a message of WhatsApp itself")
+    author = (
+        author.translate(_SPACES)
+        .strip(files.MARKS + " ")
+        .removeprefix("~")
+        .strip(files.MARKS + " ")
+    )
+    return files.Row(place, text, thread=thread, author=author, time=time, media=media)
 
 
 # --- Telegram ---------------------------------------------------------------------------------
 
 
-def telegram(source: Source) -> Found:
+def telegram(source: files.Source) -> files.Found:
     """Read Telegram's export: JSON of one chat or of all, or the pages of one chat as HTML."""
     for name in sorted(source.texts, key=lambda name: (len(name), name)):  # messages10 after 2
         if name.endswith(".html"):
@@ -273,11 +270,13 @@ def telegram(source: Source) -> Found:
                 yield _telegram_message(number, message, chat)
 
 
-def _telegram_message(number: int, message: Any, chat: Mapping[str, Any]) -> Row | Problem:
+def _telegram_message(
+    number: int, message: Any, chat: Mapping[str, Any]
+) -> files.Row | files.Problem:
     chat_id = f"telegram:{chat.get('id', text_of(chat, 'name'))}"
     place = f"{text_of(chat, 'name') or chat_id} item {number}"
     if text_of(message, "type") != "message":
-        return Problem(place, "a message of Telegram itself")
+        return files.Problem(place, "a message of Telegram itself")
     text = _telegram_text(message.get("text"))
     if forwarded := text_of(message, "forwarded_from"):
         text = f"Forwarded from {forwarded}:\n{text}"
@@ -286,7 +285,7 @@ def _telegram_message(number: int, message: Any, chat: Mapping[str, Any]) -> Row
     # Without the files, `file` has a remark in parentheses.
     is_unnamed = file.startswith("(") or "photo" in message
     media = (kind or "photo") if is_unnamed else (file or kind)
-    return Row(
+    return files.Row(
         place,
         text,
         thread=chat_id,
@@ -378,7 +377,7 @@ class _TelegramPage(HTMLParser):
                 target[part] = before + text
 
 
-def _telegram_page(source: Source, name: str) -> Found:
+def _telegram_page(source: files.Source, name: str) -> files.Found:
     page = _TelegramPage()
     for number, line in source.lines(name):
         if len(line) + len(page.rawdata) > _MAX_CHARACTERS:  # of a tag that has not ended
@@ -390,13 +389,13 @@ def _telegram_page(source: Source, name: str) -> Found:
             continue
         place = f"{name} {message['id']}"
         if message["kind"] == "service":
-            yield Problem(place, "a message of Telegram itself")
+            yield files.Problem(place, "a message of Telegram itself")
             continue
         text = re.sub(r" *\n *", "\n", message.get("text", "")).strip(" \n")
         if forwarded := message.get("forwarded", "").strip():
             text = f"Forwarded from {forwarded}:\n{text}"
         media = message.get("title", "").strip() or message.get("media", "")
-        yield Row(
+        yield files.Row(
             place,
             text,
             thread=chat_id,

@@ -1,11 +1,16 @@
-"""Import of a file of another system: its people are assigned, and its lines are stored."""
+"""Import of a file of another system: its people are assigned, and its lines are stored.
+
+A job previews or imports an uploaded file, and deletes it after a day.
+"""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -13,38 +18,32 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
+from django.db.models.functions import Now
+from django.utils import timezone
+
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.agents import find_agents
-from konstruct.orchestrator.exceptions import ImportRefused
-from konstruct.orchestrator.history_import import assistants, chats
-from konstruct.orchestrator.history_import.files import (
-    MARKS,
-    Found,
-    Line,
-    Problem,
-    Row,
-    Source,
-    text_of,
-)
-from konstruct.orchestrator.history_import.lines import (
-    ImportStatus,
-    LineError,
-    LineResult,
-    import_history,
-)
+from konstruct.orchestrator.exceptions import ImportRefused, WrongState
+from konstruct.orchestrator.history_import import assistants, chats, files, lines
 from konstruct.orchestrator.messages import attachment_note
+from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from memory.arguments import time_zones
 from memory.conversations.transcript import DerivedIds
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, embed_facts, rows
 from memory.models import MemoryEntry
-from tenants import transaction
+from tenants import context, jobs, transaction
+from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import storable
-from tenants.audit.people import hold_people
+from tenants.audit.models import Action, ActorKind
+from tenants.audit.people import PersonBeingErased, hold_people
+from tenants.exceptions import reason_of
+from tenants.limits.quotas import QuotaExceeded
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 
-FORMATS: Final[dict[str, Callable[..., Found]]] = {
+FORMATS: Final[dict[str, Callable[..., files.Found]]] = {
     "slack": chats.slack,
     "whatsapp": chats.whatsapp,
     "telegram": chats.telegram,
@@ -109,26 +108,26 @@ class Report:
     """What was imported, or would be."""
 
     format: str
-    say: Callable[[Problem], object] = lambda problem: None
+    say: Callable[[files.Problem], object] = lambda problem: None
     """Called with each part that is left out."""
     counts: Counter[str] = field(default_factory=Counter)
     threads: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By conversation: number of messages, first and last time."""
     authors: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By name: number of messages, and the user that they are assigned to; "": none."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[files.Problem] = field(default_factory=list)
 
-    def leave_out(self, problem: Problem, kind: str = "left_out") -> None:
+    def leave_out(self, problem: files.Problem, kind: str = "left_out") -> None:
         """Note a part that is not imported."""
         self.counts[kind] += 1
         if len(self.problems) < MAX_LISTED:
             self.problems.append(problem)
         self.say(problem)
 
-    def add(self, line: Line, result: LineResult) -> None:
+    def add(self, line: files.Line, result: lines.LineResult) -> None:
         """Note the result of a line."""
-        if result.status is ImportStatus.INVALID:
-            self.leave_out(Problem(line.place, result.error), ImportStatus.INVALID)
+        if result.status is lines.ImportStatus.INVALID:
+            self.leave_out(files.Problem(line.place, result.error), lines.ImportStatus.INVALID)
             return
         self.counts[result.status] += 1
         if result.message is not None:
@@ -159,7 +158,7 @@ def _rows(key: str, values: Mapping[str, Mapping[str, Any]]) -> list[dict[str, A
 
 
 def import_source(
-    source: Source,
+    source: files.Source,
     options: Options,
     *,
     tenant_id: UUID,
@@ -168,7 +167,7 @@ def import_source(
     atomic: Callable[[], AbstractContextManager[object]] = transaction.atomic,
     record: Callable[[dict[str, int]], object] = lambda counts: None,
     finish: Callable[[Report], object] = lambda report: None,
-    say: Callable[[Problem], object] = lambda problem: None,
+    say: Callable[[files.Problem], object] = lambda problem: None,
 ) -> Report:
     """Store what is valid and assigned in a source, in batches; a repeated import adds the rest.
 
@@ -201,16 +200,16 @@ def import_source(
     ids = DerivedIds(f"file {source.name}")
     # A dry run adds no people, so that it cannot know them again.
     seen: dict[str, str] | None = None if is_dry_run else {}
-    lines = _assign(_parse(source, report.format, options), source, options, report)
-    while batch := list(islice(lines, BATCH)):
+    assigned = _assign(_parse(source, report.format, options), source, options, report)
+    while batch := list(islice(assigned, BATCH)):
         with atomic():
-            results: list[LineResult] = []
+            results: list[lines.LineResult] = []
             for is_fact, same_kind in groupby(batch, key=attrgetter("is_fact")):
                 fields = [line.fields for line in same_kind]
                 results += (
                     _store_facts(fields, tenant_id=tenant_id, agent_id=agent_id, seen=seen)
                     if is_fact
-                    else import_history(
+                    else lines.import_history(
                         fields, tenant_id=tenant_id, defaults=defaults, ids=ids, seen=seen
                     )
                 )
@@ -228,27 +227,28 @@ def import_source(
     return report
 
 
-def recognize(source: Source) -> str:
+def recognize(source: files.Source) -> str:
     """Return the format of a source.
 
     Raises:
         ImportRefused: it is none of FORMATS, or of a part of a format.
     """
-    files = {PurePosixPath(name).name: name for name in source.texts}
-    if "users.json" in files:
+    by_name = {PurePosixPath(name).name: name for name in source.texts}
+    if "users.json" in by_name:
         return "slack"
-    first = files.get("conversations.json") or files.get("result.json") or next(iter(source.texts))
+    first = by_name.get("conversations.json") or by_name.get("result.json")
+    first = first or next(iter(source.texts))
     if source.is_json(first):
         item = next(source.items(first), ("", None))[1]
         if found := _recognize_item(item):
             return found
     else:
-        lines = [line for _, line in islice(source.lines(first), _FIRST_LINES)]
-        if any(map(chats.is_whatsapp, lines)):
+        begin = [line for _, line in islice(source.lines(first), _FIRST_LINES)]
+        if any(map(chats.is_whatsapp, begin)):
             return "whatsapp"
-        if lines and lines[0].lower().startswith("<!doctype html"):
+        if begin and begin[0].lower().startswith("<!doctype html"):
             return "telegram"
-        cells = set(re.split(r"[,;\t|]", lines[0].lower())) if lines else set()
+        cells = set(re.split(r"[,;\t|]", begin[0].lower())) if begin else set()
         if first.lower().endswith(".csv") or cells & set(assistants.COLUMNS["text"]):
             return "csv"
     raise ImportRefused(
@@ -269,7 +269,7 @@ def _recognize_item(item: Any) -> str:
         return "chatgpt"
     if "chats" in item or "date" in message:
         return "telegram"
-    if text_of(item, "memory") or text_of(inner, "memory"):
+    if files.text_of(item, "memory") or files.text_of(inner, "memory"):
         return "mem0"
     if {"conversations", "conversation"} & item.keys():
         return "sharegpt"
@@ -282,15 +282,15 @@ def _recognize_item(item: Any) -> str:
     return "transcript" if {"role", "content"} & item.keys() else ""
 
 
-def pairs_of(lines: Iterable[str]) -> dict[str, str]:
-    """Return lines of NAME=VALUE as a mapping. A name may have an equals sign."""
-    pairs = {line: line.rpartition("=") for line in lines if line.strip()}
-    if wrong := [line for line, (name, _, value) in pairs.items() if not name or not value]:
+def pairs_of(texts: Iterable[str]) -> dict[str, str]:
+    """Return texts like NAME=VALUE as a mapping. A name may have an equals sign."""
+    pairs = {text: text.rpartition("=") for text in texts if text.strip()}
+    if wrong := [text for text, (name, _, value) in pairs.items() if not name or not value]:
         raise ImportRefused(f"{wrong[0]!r} is not NAME=VALUE.")
     return {name.strip(): value.strip() for name, _, value in pairs.values()}
 
 
-def _parse(source: Source, format: str, options: Options) -> Found:
+def _parse(source: files.Source, format: str, options: Options) -> files.Found:
     if format == "whatsapp":
         return chats.whatsapp(source, date_order=options.date_order)
     if format == "csv":
@@ -298,35 +298,39 @@ def _parse(source: Source, format: str, options: Options) -> Found:
     return FORMATS[format](source)
 
 
-# --- Who is who ----------------------------------------------------------------------------------
+# --- Who is who -----------------------------------------------------------------------------------
 
 
-def _assign(found: Found, source: Source, options: Options, report: Report) -> Iterator[Line]:
+def _assign(
+    found: files.Found, source: files.Source, options: Options, report: Report
+) -> Iterator[files.Line]:
     """Yield lines for rows with a user; leave the others out, with the reason.
 
     What an agent says belongs to the person who has spoken last in the conversation.
     """
     last: dict[str, str] = {}
     for row in found:
-        if isinstance(row, Line):
+        if isinstance(row, files.Line):
             yield row
             continue
-        result = row if isinstance(row, Problem) else _line(row, source, options, last, report)
-        if isinstance(result, Problem):
+        result = (
+            row if isinstance(row, files.Problem) else _line(row, source, options, last, report)
+        )
+        if isinstance(result, files.Problem):
             report.leave_out(result)
         else:
             yield result
 
 
 def _line(
-    row: Row, source: Source, options: Options, last: dict[str, str], report: Report
-) -> Line | Problem:
+    row: files.Row, source: files.Source, options: Options, last: dict[str, str], report: Report
+) -> files.Line | files.Problem:
     """Return the line of a row, or why its user is unsure.
 
     Args:
         last: the user who has spoken last, by conversation; "": one who is not assigned.
     """
-    author = row.author.strip(MARKS).strip()
+    author = row.author.strip(files.MARKS).strip()
     names = [name for name in (row.author_id, author) if name]
     is_agent = row.role == "assistant" or any(name in options.agent_names for name in names)
     owner = options.people.get(row.user_id, row.user_id) if row.user_id else ""
@@ -350,7 +354,7 @@ def _line(
     entry |= {"messages": entry["messages"] + 1, "assigned": entry["assigned"] or assigned}
     content = "\n".join(filter(None, (row.text, attachment_note(row.media))))
     if problem or not content.strip():
-        return Problem(row.place, problem or "it has no text")
+        return files.Problem(row.place, problem or "it has no text")
     if not row.is_fact and not options.agent:
         raise ImportRefused("Its messages need an agent: choose one.")
     fields = {
@@ -363,12 +367,12 @@ def _line(
     if not row.is_fact:
         role = "assistant" if is_agent else "user"
         fields |= {"role": role, "thread_id": thread, "name": author or None}
-    return Line(
+    return files.Line(
         row.place, {name: value for name, value in fields.items() if value is not None}, row.is_fact
     )
 
 
-def _time(row: Row, options: Options) -> str | None:
+def _time(row: files.Row, options: Options) -> str | None:
     if row.time is None:
         return None
     if row.time.tzinfo is not None:
@@ -381,20 +385,20 @@ def _time(row: Row, options: Options) -> str | None:
     return row.time.replace(tzinfo=ZoneInfo(options.time_zone)).isoformat()
 
 
-# --- Storing -------------------------------------------------------------------------------------
+# --- Storing --------------------------------------------------------------------------------------
 
 
 def _store_facts(
-    lines: Sequence[Mapping[str, Any]],
+    facts: Sequence[Mapping[str, Any]],
     *,
     tenant_id: UUID,
     agent_id: UUID | None,
     seen: dict[str, str] | None,
-) -> list[LineResult]:
+) -> list[lines.LineResult]:
     """Store facts with their ids in the other system; return a result for each."""
-    results: dict[int, LineResult] = {}
+    results: dict[int, lines.LineResult] = {}
     entries: dict[int, MemoryEntry] = {}
-    for index, fields in enumerate(lines):
+    for index, fields in enumerate(facts):
         try:
             entry = MemoryEntry(
                 tenant_id=tenant_id,
@@ -410,9 +414,13 @@ def _store_facts(
             if rows.existing_entry(entry) is None:
                 entries[index] = entry
             else:
-                results[index] = LineResult(index, ImportStatus.EXISTS, entry.external_id)
+                results[index] = lines.LineResult(
+                    index, lines.ImportStatus.EXISTS, entry.external_id
+                )
         except InvalidArgument as error:
-            results[index] = LineResult.invalid(index, fields, [LineError("", str(error))])
+            results[index] = lines.LineResult.invalid(
+                index, fields, [lines.LineError("", str(error))]
+            )
     if new := list(entries.values()):
         usage.require_room(usage.MEMORY_QUOTAS, memories=len(new))
         embed_facts(new)
@@ -422,6 +430,135 @@ def _store_facts(
         stored = LongTermMemory().remember_all(new)
         usage.count(memories=sum(fact.created for fact in stored))
         for (index, entry), fact in zip(entries.items(), stored, strict=True):
-            status = ImportStatus.CREATED if fact.created else ImportStatus.EXISTS
-            results[index] = LineResult(index, status, entry.external_id)
-    return [results[index] for index in range(len(lines))]
+            status = lines.ImportStatus.CREATED if fact.created else lines.ImportStatus.EXISTS
+            results[index] = lines.LineResult(index, status, entry.external_id)
+    return [results[index] for index in range(len(facts))]
+
+
+# --- Uploaded files -------------------------------------------------------------------------------
+
+# How long a file that is not imported, and a report, are kept.
+KEPT: Final = timedelta(days=1)
+MAX_FILE_BYTES: Final = 2_400_000
+# The lease of a job ends after TASK_TIME_LIMIT.
+MAX_SECONDS: Final = settings.TASK_TIME_LIMIT * 0.8
+# Files of a tenant that are not imported yet.
+MAX_FILES: Final = 50
+
+
+def request_import(
+    content: bytes, file_name: str, options: Options, *, by: Actor, is_dry_run: bool
+) -> HistoryImport:
+    """Store a file, and enqueue its import or its preview. Call it in a transaction.
+
+    Raises:
+        ImportRefused: the file is too large, or the tenant has too many files.
+        PersonBeingErased: a user of the options is being erased.
+        QuotaExceeded: the storage of the tenant is full.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        raise ImportRefused(
+            f"The file has more than {MAX_FILE_BYTES:,} bytes: pack it as zip, or let an operator"
+            " use manage.py import_history."
+        )
+    if HistoryImport.objects.exclude(content=b"").count() >= MAX_FILES:
+        raise ImportRefused(f"{MAX_FILES} files wait already: import them, or wait for a day.")
+    usage.require_storage()
+    if not is_dry_run:
+        hold_people({options.user_id, *options.people.values()} - {""})
+    upload = HistoryImport.objects.create(
+        file_name=file_name,
+        content=content,
+        options=asdict(options),
+        is_dry_run=is_dry_run,
+        requested_by=by.name,
+        actor_kind=by.kind,
+        actor_id=by.id,
+    )
+    HISTORY_IMPORTS.enqueue(upload.pk)
+    return upload
+
+
+def confirm(import_id: UUID) -> None:
+    """Enqueue the import of a file whose preview is shown. Call it in a transaction.
+
+    Raises:
+        WrongState: it has no preview, or is imported or deleted.
+    """
+    previewed = HistoryImport.objects.filter(
+        pk=import_id, is_dry_run=True, finished_at__isnull=False, error=""
+    )
+    if not previewed.update(is_dry_run=False, finished_at=None):
+        raise WrongState("The file has no preview, or is imported already: send it again.")
+    HISTORY_IMPORTS.finish(import_id)
+    HISTORY_IMPORTS.enqueue(import_id)
+
+
+def run(job: UUID | jobs.Lease) -> None:
+    """Preview or import a file of the current tenant, or delete one that is a day old.
+
+    After a kill another worker begins anew, and adds what is missing.
+    """
+    HISTORY_IMPORTS.run(job, _run, on_failure=partial(_record_failure, jobs.key_of(job)))
+
+
+def _run(lease: jobs.Lease) -> None:
+    stored = HistoryImport.objects.filter(pk=lease.key)
+    upload = stored.first()
+    if upload is None or upload.finished_at is not None:
+        with lease.transaction():
+            if upload and (left := upload.created_at + KEPT - timezone.now()) > timedelta(0):
+                HISTORY_IMPORTS.postpone(lease.key, left)
+                return
+            stored.delete()
+            HISTORY_IMPORTS.finish(lease.key)
+        return
+    actor = Actor(ActorKind(upload.actor_kind), upload.actor_id, upload.requested_by)
+    is_dry_run, ends_at = upload.is_dry_run, time.monotonic() + MAX_SECONDS
+
+    def check_time() -> None:
+        if time.monotonic() > ends_at:
+            raise ImportRefused(
+                f"It takes more than {MAX_SECONDS / 60:.0f} minutes: divide the file, or let an"
+                " operator use manage.py import_history."
+            )
+
+    def record(counts: dict[str, int]) -> None:
+        # After the users are held, as an erasure does it.
+        if stored.select_for_update().values_list("pk").first() is None:
+            raise ImportRefused("An erasure has deleted the file: send it again.")
+        check_time()
+        if not is_dry_run:
+            record_access(Action.IMPORT, "messages", by=actor, counts=counts)
+
+    def finish(report: Report) -> None:
+        kept = {} if is_dry_run else {"content": b""}
+        stored.update(report=report.document(), finished_at=Now(), **kept)
+        HISTORY_IMPORTS.postpone(lease.key, KEPT)
+
+    with files.Source.open(bytes(upload.content), upload.file_name, check_time) as source:
+        import_source(
+            source,
+            Options(**upload.options),
+            tenant_id=context.required_tenant_id(),
+            import_id=lease.key,
+            is_dry_run=is_dry_run,
+            atomic=lease.transaction,
+            record=record,
+            finish=finish,
+        )
+
+
+def _record_failure(import_id: UUID, error: Exception) -> bool:
+    """Let the import be tried again; after the last attempt, and if it is refused, end it."""
+    is_final = isinstance(error, ImportRefused | PersonBeingErased | QuotaExceeded)
+    if (
+        not is_final
+        and HISTORY_IMPORTS.jobs([import_id]).get().attempts < HISTORY_IMPORTS.max_attempts
+    ):
+        return HISTORY_IMPORTS.record_failure(import_id, error)
+    HistoryImport.objects.filter(pk=import_id).update(
+        error=reason_of(error), finished_at=Now(), content=b""
+    )
+    HISTORY_IMPORTS.postpone(import_id, KEPT)
+    return True

@@ -16,14 +16,11 @@ from konstruct.orchestrator import messages, usage
 from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.extraction.runs import enqueue as enqueue_extraction
 from konstruct.orchestrator.models import Agent
-from memory import arguments
+from memory import arguments, models, tasks
 from memory.conversations import transcript
 from memory.exceptions import InvalidArgument
-from memory.models import Message
-from memory.tasks import embed_and_store
 from memory.text.sentences import estimated_pieces
-from tenants import transaction
-from tenants.jobs import enqueue_task
+from tenants import jobs, transaction
 
 REQUIRED = ("role", "content")
 # Required unless they have a default.
@@ -62,7 +59,7 @@ class LineResult:
     index: int
     status: ImportStatus
     external_id: str | None = None
-    message: Message | None = None
+    message: models.Message | None = None
     """The stored message, unless the line is invalid."""
     error: str = ""
     """All errors in one text."""
@@ -144,7 +141,7 @@ def import_history(
                 newest[messages.Thread.of(message)] = message.created_at
         enqueue_extraction(tenant_id, newest.keys(), newest)
         if new:
-            transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
+            transaction.on_commit(partial(jobs.enqueue_task, tasks.embed_and_store, str(tenant_id)))
     for index, item in zip(turns, imported, strict=True):
         status = ImportStatus.CREATED if item.created else ImportStatus.EXISTS
         results[index] = LineResult(index, status, item.message.external_id, item.message)
@@ -225,5 +222,5 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"
 
 
-def _pieces_of(turn: transcript.ImportedTurn | Message) -> int:
+def _pieces_of(turn: transcript.ImportedTurn | models.Message) -> int:
     return estimated_pieces(turn.content, turn.name)

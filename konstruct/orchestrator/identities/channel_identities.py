@@ -13,13 +13,11 @@ from django.db.models.functions import Length, Now
 
 from konstruct.orchestrator.exceptions import NothingToLink, RowNotFound
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
-from memory.arguments import new_id_argument, text_argument
+from memory import arguments, models
 from memory.browse.lists import similar_user_ids
-from memory.models import PersonName
 from memory.text.lexical import fold
-from tenants import jobs, personal_data, transaction
+from tenants import context, jobs, personal_data, transaction
 from tenants.audit.people import hold_people
-from tenants.context import execute, fetch_column, fetch_value
 
 # UNION removes ids that were found before, so that the recursion ends.
 _LINKED = """
@@ -39,7 +37,7 @@ def linked_ids(*user_ids: str) -> list[str]:
 
     Links are followed in both directions, and through chains. Removed links are ignored.
     """
-    ids = set(fetch_column(_LINKED, [list(user_ids)]))
+    ids = set(context.fetch_column(_LINKED, [list(user_ids)]))
     return [*user_ids, *sorted(ids - set(user_ids))]
 
 
@@ -64,7 +62,7 @@ def is_known(user_ids: Sequence[str]) -> bool:
         if data.on_erasure is personal_data.OnErasure.DELETE
         for subject in data.subjects
     )
-    return bool(fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))
+    return bool(context.fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))
 
 
 # A text that is a part of more names is no name of one person.
@@ -87,7 +85,7 @@ def find_people(text: str, *, whole: bool = False) -> list[str]:
     name = fold(text)
     words = set(name.split())
     holds_words = Q(*(("folded__contains", word) for word in words))
-    named = PersonName.objects.filter(holds_words).order_by(Length("folded"))
+    named = models.PersonName.objects.filter(holds_words).order_by(Length("folded"))
     names = [*named.values_list("user_id", "folded")[:MAX_NAMES]] if words else []
     accounts = ChannelIdentity.objects.filter(Q(native_id=text) | Q(name__iexact=text.strip()))
     found = {user_id for user_id, folded in names if folded == name}
@@ -128,11 +126,11 @@ def user_of(channel: str, workspace: str, native_id: str, name: str = "") -> str
 def identity_of(channel: str, workspace: str, native_id: str, name: str = "") -> ChannelIdentity:
     """Return the identity of a sender; create it if it is new. See `user_of`."""
     place = {
-        "channel": new_id_argument("channel", channel),
-        "workspace": text_argument("workspace", workspace),
-        "native_id": new_id_argument("native_id", native_id),
+        "channel": arguments.new_id_argument("channel", channel),
+        "workspace": arguments.text_argument("workspace", workspace),
+        "native_id": arguments.new_id_argument("native_id", native_id),
     }
-    text_argument("name", name)
+    arguments.text_argument("name", name)
     identity = ChannelIdentity.objects.filter(**place).first()
     if identity is None:
         with transaction.atomic():
@@ -174,7 +172,7 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
         NothingToLink: the identity belongs to this user already.
         PersonBeingErased: an erasure of one of the two users is requested, and not done yet.
     """
-    new_user_id = new_id_argument("user_id", user_id)
+    new_user_id = arguments.new_id_argument("user_id", user_id)
     with transaction.atomic():
         _lock_identities()
         existing = find_identity(identity.pk)
@@ -234,4 +232,4 @@ def _free_id(channel: str, workspace: str, native_id: str) -> str:
 
 def _lock_identities() -> None:
     """Lock the tenant's identities until the transaction ends."""
-    execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])
+    context.execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])

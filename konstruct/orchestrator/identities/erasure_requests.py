@@ -20,14 +20,11 @@ from django.db.models import Q, QuerySet
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.strict_json import read_json
-from memory.arguments import id_argument, pseudonym_problem, text_argument
+from memory import arguments, models
 from memory.exceptions import InvalidArgument
-from memory.models import MemoryEntry, Message, PersonName, PromptSource, RecallEvent
 from memory.text.lexical import fold
-from tenants import context, jobs, secret_keys, transaction
-from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.exceptions import KonstructError
+from tenants import context, exceptions, jobs, secret_keys, transaction
+from tenants.audit import access_log, models as audit
 from tenants.models import Tenant
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
@@ -36,13 +33,13 @@ ERASURES = jobs.owner_kind("erasure")
 MESSAGE_ERASURES = jobs.owner_kind("message erasure")
 
 
-class ThreadOfOthers(KonstructError):
+class ThreadOfOthers(exceptions.KonstructError):
     """A thread in a request for an erasure has messages or a session of another user."""
 
     is_usage_error = True
 
 
-class ReasonNamesPerson(KonstructError):
+class ReasonNamesPerson(exceptions.KonstructError):
     """The reason of an erasure has an id or a name of the person, and would stay on the receipt."""
 
 
@@ -60,7 +57,7 @@ def refuse_name_in_reason(reason: str, user_id: str) -> None:
     user_ids = linked_ids(user_id)
     own_accounts = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
     accounts = ChannelIdentity.objects.filter(own_accounts).values_list("native_id", "name")
-    names = {*PersonName.objects.filter(user_id__in=user_ids).values_list("name", flat=True)}
+    names = {*models.PersonName.objects.filter(user_id__in=user_ids).values_list("name", flat=True)}
     names.update(name for _, name in accounts)
     searched = names | {*user_ids} | {native_id for native_id, _ in accounts}
     text = _comparable(reason)
@@ -96,7 +93,7 @@ def _pattern_of(name: str) -> re.Pattern[str]:
 def request_erasure(
     user_id: str,
     *,
-    by: Actor,
+    by: access_log.Actor,
     agent_id: UUID | None = None,
     threads: Sequence[str] = (),
     reason: str = "",
@@ -105,7 +102,7 @@ def request_erasure(
     all_replies: bool = False,
     reply_ids: Collection[UUID] = (),
     **detail: Any,
-) -> ErasureRequest:
+) -> audit.ErasureRequest:
     """Request the erasure of a person, with all ids that are linked to this one.
 
     From the commit on, nothing is written about the person (`tenants.audit.people.hold_people`).
@@ -133,7 +130,7 @@ def request_erasure(
     Returns:
         The new request, or the open request for the same user and agent.
     """
-    if problem := pseudonym_problem(id_argument("user_id", user_id)):
+    if problem := arguments.pseudonym_problem(arguments.id_argument("user_id", user_id)):
         raise InvalidArgument(f"user_id={user_id[:80]!a} {problem}")
     refuse_name_in_reason(reason, user_id)
     user_ids = linked_ids(user_id)
@@ -153,14 +150,14 @@ def request_erasure(
     if unknown := {*reply_ids} - {*affected.values_list("pk", flat=True)}:
         raise InvalidArgument(f"reply {min(unknown)} to another was not written with their words")
     with transaction.atomic():
-        request, is_new = ErasureRequest.objects.get_or_create(
+        request, is_new = audit.ErasureRequest.objects.get_or_create(
             user_id=user_id,
             agent_id=agent_id,
             done_at=None,
             defaults={
                 "user_ids": user_ids,
                 "threads": list(threads),
-                "reason": text_argument("reason", reason),
+                "reason": arguments.text_argument("reason", reason),
                 "requested_by": by.name,
                 "by_bound_key": by_bound_key,
                 "all_replies": all_replies,
@@ -170,8 +167,8 @@ def request_erasure(
         if is_new:
             ERASURES.enqueue(request.pk)
             record_event(EventType.ERASURE_REQUESTED, request.pk)
-        record_access(
-            Action.ERASE,
+        access_log.record_access(
+            audit.Action.ERASE,
             "person",
             by=by,
             subject_id=request.pk,
@@ -190,9 +187,9 @@ def request_message_erasure(
     thread_id: str,
     message_id: UUID | None = None,
     reply_ids: Collection[UUID] = (),
-    by: Actor,
+    by: access_log.Actor,
     reason: str = "",
-) -> MessageErasure:
+) -> audit.MessageErasure:
     """Request the erasure of a message or of a whole conversation.
 
     The caller writes the access log, in the same transaction.
@@ -211,14 +208,14 @@ def request_message_erasure(
     """
     refuse_name_in_reason(reason, user_id)
     with transaction.atomic():
-        request, is_new = MessageErasure.objects.get_or_create(
+        request, is_new = audit.MessageErasure.objects.get_or_create(
             agent_id=agent_id,
             user_id=user_id,
             thread_id=thread_id,
             message_id=message_id,
             done_at=None,
             defaults={
-                "reason": text_argument("reason", reason),
+                "reason": arguments.text_argument("reason", reason),
                 "requested_by": by.name,
                 "reply_ids": sorted(reply_ids),
             },
@@ -235,11 +232,11 @@ _PURPOSE: Final = b"konstruct.receipts"
 MAX_RECEIPT_BYTES: Final = 20_000_000
 
 
-class ReceiptInvalid(KonstructError):
+class ReceiptInvalid(exceptions.KonstructError):
     """A file is no receipt of this deployment, or was changed."""
 
 
-def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
+def receipt_document(erasure: audit.ErasureRequest, tenant: Tenant) -> dict[str, Any]:
     """Return the receipt of a completed erasure, with its digest. It names no person.
 
     Args:
@@ -300,7 +297,7 @@ _OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id 
 
 def replies_to_others(
     user_ids: Sequence[str], *, agent_id: UUID | None = None
-) -> "QuerySet[Message]":
+) -> "QuerySet[models.Message]":
     """Return the replies to others that were written with words or facts of a person.
 
     Args:
@@ -308,13 +305,13 @@ def replies_to_others(
         agent_id: the agent that forgets the person. None: all agents.
     """
     of_agent = {} if agent_id is None else {"agent_id": agent_id}
-    said = Message.objects.filter(user_id__in=user_ids, **of_agent).order_by().values("pk")
-    facts = MemoryEntry.objects.filter(user_id__in=user_ids, **of_agent).values("pk")
+    said = models.Message.objects.filter(user_id__in=user_ids, **of_agent).order_by().values("pk")
+    facts = models.MemoryEntry.objects.filter(user_id__in=user_ids, **of_agent).values("pk")
     # One sub-query, so that Postgres begins with the sources.
-    sources = PromptSource.objects.filter(source_id__in=said.union(facts, all=True))
-    events = RecallEvent.objects.filter(pk__in=sources.values("event_id"))
+    sources = models.PromptSource.objects.filter(source_id__in=said.union(facts, all=True))
+    events = models.RecallEvent.objects.filter(pk__in=sources.values("event_id"))
     written = events.exclude(user_id__in=user_ids).values("reply_id")
-    return Message.objects.filter(pk__in=written, **of_agent)
+    return models.Message.objects.filter(pk__in=written, **of_agent)
 
 
 _MESSAGES: Final = f"""

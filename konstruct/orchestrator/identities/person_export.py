@@ -19,9 +19,8 @@ from django.db.models import BinaryField, Model
 from django.utils import timezone
 
 from konstruct.orchestrator.identities.erasure_requests import threads_of
-from memory.context import SessionStore
+from memory import context, exceptions
 from memory.conversations.short_term import get_recent_messages
-from memory.exceptions import CheckpointRefused, UnreadableSession
 from tenants.admin.recorded_admin import UNREADABLE_FIELDS, in_batches
 from tenants.audit.changes import is_secret
 from tenants.context import required_tenant_id
@@ -150,12 +149,12 @@ class PersonExport:
         yield "sessions", self._sessions()
 
     def _sessions(self) -> Rows:
-        store = SessionStore(required_tenant_id())
+        store = context.SessionStore(required_tenant_id())
         for thread in threads_of(self.user_ids):
             if thread.has_session and thread.session_belongs_to_person(strict=False):
                 try:
                     found = store.get_session_messages(thread.thread_id, MAX_SESSION_MESSAGES)
-                except (UnreadableSession, CheckpointRefused) as error:
+                except (exceptions.UnreadableSession, exceptions.CheckpointRefused) as error:
                     found = [{"unreadable": str(error)}]
                 yield from ({"thread_id": thread.thread_id, **message} for message in found)
 

@@ -69,16 +69,14 @@ class ExtractionCursor(AgentUserModel):
 
     objects = ExtractionCursorQuerySet.as_manager()
 
-    personal_data = rows_of_user(
-        merge=Merge(for_user=_MERGE_CURSORS),
-    )
+    personal_data = rows_of_user(merge=Merge(for_user=_MERGE_CURSORS))
 
     class Meta:
         verbose_name = "extraction"
         constraints = [
             models.UniqueConstraint(
                 fields=["user_id", "agent_id", "thread_id"], name="extraction_cursor_thread"
-            ),
+            )
         ]
 
     def __str__(self) -> str:
@@ -150,9 +148,7 @@ class ExtractionRun(AgentUserModel):
 
     class Meta:
         verbose_name = "extraction run"
-        constraints = [
-            fields.one_of("state", RunState, "extraction_run_state"),
-        ]
+        constraints = [fields.one_of("state", RunState, "extraction_run_state")]
         indexes = [
             models.Index(fields=["-created_at", "id"], name="extraction_run_newest"),
             models.Index(fields=["user_id", "-created_at"], name="extraction_run_user"),
@@ -168,7 +164,7 @@ class ExtractionRun(AgentUserModel):
 # Previews or imports a file, and deletes it after a day. The key is the id of the import.
 HISTORY_IMPORTS: Final = jobs.JobKind(
     name="history_import",
-    do="konstruct.orchestrator.history_import.uploads.run",
+    do="konstruct.orchestrator.history_import.importing.run",
     queue="extractions",
     max_attempts=3,
 )

@@ -2,12 +2,8 @@
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core import validators
 from django.core.exceptions import ValidationError
-from django.core.validators import (
-    MinValueValidator,
-    ProhibitNullCharactersValidator,
-    RegexValidator,
-)
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
@@ -31,7 +27,10 @@ class LanguageModel(TenantModel):
     id = fields.random_id()
     name = models.CharField(
         max_length=120,
-        validators=[ProhibitNullCharactersValidator(), RegexValidator(r"^\S(.*\S)?$")],
+        validators=[
+            validators.ProhibitNullCharactersValidator(),
+            validators.RegexValidator(r"^\S(.*\S)?$"),
+        ],
         help_text="The name by which agents refer to it. Unique in the tenant.",
     )
     kind = fields.choice(
@@ -48,17 +47,17 @@ class LanguageModel(TenantModel):
     secret_key = fields.optional_text(editable=False, help_text="The key, encrypted.")
     model = fields.optional_char(
         max_length=200,
-        validators=[ProhibitNullCharactersValidator()],
+        validators=[validators.ProhibitNullCharactersValidator()],
         help_text="Name of the model for the server. Blank: the agent's model, or else its tier.",
     )
     prompt_price = fields.money(
         max_digits=12,
-        validators=[MinValueValidator(0)],
+        validators=[validators.MinValueValidator(0)],
         help_text="Price of a million input tokens.",
     )
     completion_price = fields.money(
         max_digits=12,
-        validators=[MinValueValidator(0)],
+        validators=[validators.MinValueValidator(0)],
         help_text="Price of a million output tokens.",
     )
     timeout_seconds = fields.optional_number(

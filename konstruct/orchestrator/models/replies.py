@@ -155,8 +155,7 @@ class ToolCall(AgentUserModel):
     objects = ToolCallQuerySet.as_manager()
 
     personal_data = rows_of_user(
-        message="message_id",
-        export=Export(kind="tool_calls", position=8, is_mutable=True),
+        message="message_id", export=Export(kind="tool_calls", position=8, is_mutable=True)
     )
 
     class Meta:
@@ -344,7 +343,4 @@ class Escalation(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return gettext("%(user)s in %(thread)s") % {
-            "user": self.user_id,
-            "thread": self.thread_id,
-        }
+        return gettext("%(user)s in %(thread)s") % {"user": self.user_id, "thread": self.thread_id}

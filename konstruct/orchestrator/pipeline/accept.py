@@ -23,9 +23,8 @@ from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, Pend
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.sentences import estimated_pieces
-from tenants import metrics, transaction
+from tenants import context, metrics, transaction
 from tenants.audit.people import NO_LOCALE, Locale, Person
-from tenants.context import tenant_scope
 from tenants.limits.quotas import QuotaExceeded
 
 ACCEPTED: Final = metrics.counter(
@@ -74,7 +73,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     if key is not None and not key.startswith(prefix):
         key = prefix + key  # keys of two channels cannot be equal
     thread = Thread(incoming.agent_id, incoming.user_id, incoming.thread_id)
-    with tenant_scope(tenant_id), transaction.atomic(savepoint=False):
+    with context.tenant_scope(tenant_id), transaction.atomic(savepoint=False):
         try:
             usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:
@@ -111,7 +110,7 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     Raises:
         NothingToRetry: the reply has not failed.
     """
-    with tenant_scope(tenant_id), transaction.atomic():
+    with context.tenant_scope(tenant_id), transaction.atomic():
         replies.retry(message_id)
         replies.notify_changed(load_message(message_id))
 

@@ -25,13 +25,7 @@ from konstruct.orchestrator import builder, replies, runner, tool_calls, tool_ca
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.runs import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.escalations import (
-    OPEN_ESCALATION,
-    EscalationState,
-    OpenedBy,
-    find_phrase,
-)
-from konstruct.orchestrator.handoff.handovers import PromptTurns
+from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
@@ -43,10 +37,9 @@ from memory.conversations.short_term import refresh_window
 from memory.conversations.window_store import Position, Turn
 from memory.models import Message, Role
 from memory.text.sentences import estimated_pieces
-from tenants import metrics, traces, transaction
+from tenants import exceptions, metrics, traces, transaction
 from tenants.audit.people import Locale
 from tenants.context import tenant_scope
-from tenants.exceptions import reason_of
 from tenants.jobs import Lease, LeaseLost, Outcome, enqueue_task
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
@@ -178,7 +171,7 @@ def take_step(snapshot: Snapshot, lease: Lease) -> Draft | Snapshot | None:
     # A person who resolved an escalation has handled the earlier messages.
     if escalate_for is not None and not snapshot.was_handled_by_person:
         return escalate(snapshot, lease, *escalate_for)
-    if snapshot.can_hand_back and find_phrase(message.content, agent.hand_back_on):
+    if snapshot.can_hand_back and escalations.find_phrase(message.content, agent.hand_back_on):
         with lease.transaction():
             is_handed_back = handovers.hand_back(snapshot.thread, agent)
         return (
@@ -270,7 +263,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
 def gather_context(
     message: KonstructMessage,
     agent: Agent,
-    session: PromptTurns | None = None,
+    session: handovers.PromptTurns | None = None,
     instructions: str = "",
     exclude: Collection[UUID] = (),
     locale: Locale | None = None,
@@ -298,7 +291,9 @@ def gather_context(
     )
 
 
-def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | None = None) -> Prompt:
+def build_prompt(
+    agent: Agent, gathered: PromptParts, session: handovers.PromptTurns | None = None
+) -> Prompt:
     """Build the prompt of the agent, the memories, the turns and the message, within the budget.
 
     The parts are cut to the budget first. Then `builder.build_messages_with_memory` builds the
@@ -469,10 +464,14 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> tuple[Messag
     """
     message = snapshot.message
     with lock_windows([snapshot.thread], lease):
-        row = Message.objects.filter(pk=message.id).values_list("user_id", OPEN_ESCALATION).first()
+        row = (
+            Message.objects.filter(pk=message.id)
+            .values_list("user_id", escalations.OPEN_ESCALATION)
+            .first()
+        )
         if row is None:
             raise MessageNotFound(f"No user's message has the id {message.id}.")
-        user_id, escalation = row[0], EscalationState.of(row[1])
+        user_id, escalation = row[0], escalations.EscalationState.of(row[1])
         if user_id != message.user_id:
             replies.REPLIES.cancel_attempts([message.id])
             return None  # another attempt answers it in its new thread
@@ -590,7 +589,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
     """
     is_permanent = replies.record_failure(message, error)
     if is_permanent and escalations.reached_failure_limit(message):
-        reason = f"The agent could not answer: {reason_of(error)}"
+        reason = f"The agent could not answer: {exceptions.reason_of(error)}"
         escalations.escalate_message(message, OpenedBy.RULE, reason)
         # The reply of that message is the notice, which needs no language model.
         replies.retry(message.id)

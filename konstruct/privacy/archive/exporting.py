@@ -288,11 +288,7 @@ def export_memory(
     draft = path.with_name(f"{path.name}.part")
     _remove(draft)
     try:
-        with (
-            SQLiteManager(draft) as file,
-            tenant_scope(tenant.id),
-            _repeatable_read(),
-        ):
+        with SQLiteManager(draft) as file, tenant_scope(tenant.id), _repeatable_read():
             manifest = _write(file, tenant, user_id, say)
         draft.rename(path)
     except BaseException:
@@ -309,7 +305,12 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
     with file.transaction() as sqlite:
         sqlite.execute(TABLES)
         for kind in kinds():
-            say(kind.name, _write_kind(sqlite, kind.name, kind.select, parameters))
+            written = 0
+            for (row,) in _stream(kind.select, parameters):
+                text = json.dumps(json.loads(row) if isinstance(row, str) else row, sort_keys=True)
+                sqlite.execute("INSERT INTO exported VALUES (?, ?, ?)", (kind.name, written, text))
+                written += 1
+            say(kind.name, written)
         _write_offline(file, vectors, parameters)
         # Not the time of the export: the newest conversation is the one with the last message.
         sqlite.execute(
@@ -333,15 +334,6 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
             raise ExportFailed(f"nothing is known of user {user_id!r}")
         sqlite.execute("INSERT INTO manifest VALUES (?)", (MANIFEST.dump_json(manifest).decode(),))
     return manifest
-
-
-def _write_kind(sqlite: apsw.Connection, kind: str, select: str, parameters: dict[str, Any]) -> int:
-    written = 0
-    for position, (row,) in enumerate(_stream(select, parameters)):
-        text = json.dumps(row if not isinstance(row, str) else json.loads(row), sort_keys=True)
-        sqlite.execute("INSERT INTO exported VALUES (?, ?, ?)", (kind, position, text))
-        written += 1
-    return written
 
 
 def _write_offline(file: SQLiteManager, vectors: VectorStore, parameters: dict[str, Any]) -> None:

@@ -14,19 +14,8 @@ import apsw
 from django.db import DatabaseError, models
 
 from konstruct.orchestrator.models import Agent, AgentVersion
-from konstruct.privacy.archive.exporting import (
-    ArchiveRefused,
-    Kind,
-    Manifest,
-    check_digest,
-    kinds,
-    open_archive,
-    rows_of,
-)
-from memory.conversations.transcript import (
-    record_names,
-    write_attributes as write_message_attributes,
-)
+from konstruct.privacy.archive import exporting
+from memory.conversations import transcript
 from memory.exceptions import CheckpointRefused
 from memory.facts.rows import write_attributes
 from memory.models import MemoryEntry, Message
@@ -62,7 +51,7 @@ def import_memory(
     *,
     expected_digest: str = "",
     say: Say = lambda kind, new, rows: None,
-) -> Manifest:
+) -> exporting.Manifest:
     """Import an archive into a tenant, all of it or nothing.
 
     Existing rows are not changed. If one differs from the archive, nothing is imported.
@@ -78,30 +67,28 @@ def import_memory(
         ArchiveRefused: the file, or a part of it, cannot be imported.
         ArchiveError: the file is no archive, damaged, or of a later version.
     """
-    with open_archive(path) as (file, manifest):
+    with exporting.open_archive(path) as (file, manifest):
         if expected_digest and manifest.digest != expected_digest:
-            raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
+            raise exporting.ArchiveRefused(
+                f"{path} is another archive: its digest is {manifest.digest}"
+            )
         with tenant_scope(tenant.id), transaction.atomic():
-            _import_all(file, manifest, say)
+            # All at once: two imports that add people one by one could wait for each other.
+            hold_people(user_id for (user_id,) in file.execute(_USERS))
+            new_messages: set[str] = set()
+            for kind in exporting.kinds():
+                new = 0
+                for items in batches_of(file, kind, manifest):
+                    if kind.export.with_new_messages:
+                        items = [item for item in items if item["message_id"] in new_messages]
+                    new += _import(kind, items, new_messages)
+                say(kind.name, new, manifest.counts.get(kind.name, 0))
+            _check_foreign_keys()
     return manifest
 
 
-def _import_all(file: apsw.Connection, manifest: Manifest, say: Say) -> None:
-    # All at once: two imports that add people one after the other could wait for each other.
-    hold_people(user_id for (user_id,) in file.execute(_USERS))
-    new_messages: set[str] = set()
-    for kind in kinds():
-        new = 0
-        for items in batches_of(file, kind, manifest):
-            if kind.export.with_new_messages:
-                items = [item for item in items if item["message_id"] in new_messages]
-            new += _import(kind, items, new_messages)
-        say(kind.name, new, manifest.counts.get(kind.name, 0))
-    _check_foreign_keys()
-
-
 def batches_of(
-    file: apsw.Connection, kind: Kind, manifest: Manifest
+    file: apsw.Connection, kind: exporting.Kind, manifest: exporting.Manifest
 ) -> Iterator[list[dict[str, Any]]]:
     """Read the rows of a kind, in batches for one statement.
 
@@ -113,9 +100,11 @@ def batches_of(
     batch: list[dict[str, Any]] = []
     length = 0
     digest = hashlib.sha256()
-    check = _row_check(kind)
+    check = _check_encoded() if kind.name in ENCODED else None
+    if kind.table == AgentVersion._meta.db_table:
+        check = _check_version
     fields: Set[str] = frozenset()
-    for number, row in enumerate(rows_of(file, kind.name)):
+    for number, row in enumerate(exporting.rows_of(file, kind.name)):
         try:
             item = json.loads(row)
         except (ValueError, RecursionError) as error:
@@ -135,15 +124,8 @@ def batches_of(
         digest.update(row.encode() + b"\n")
         batch.append(item)
         length += len(row)
-    check_digest(file, manifest, kind.name, digest.hexdigest())
+    exporting.check_digest(file, manifest, kind.name, digest.hexdigest())
     yield batch
-
-
-def _row_check(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
-    """Return a function that returns why a row is refused ("" if it is valid); None: no check."""
-    if kind.table == AgentVersion._meta.db_table:
-        return _check_version
-    return _check_encoded() if kind.name in ENCODED else None
 
 
 def _check_version(item: dict[str, Any]) -> str:
@@ -176,11 +158,11 @@ def _check_encoded() -> Callable[[dict[str, Any]], str]:
     return check
 
 
-def _row_refusal(kind: Kind, number: int, reason: str) -> ArchiveRefused:
-    return ArchiveRefused(f"its {kind.name} cannot be imported: row {number} {reason}")
+def _row_refusal(kind: exporting.Kind, number: int, reason: str) -> exporting.ArchiveRefused:
+    return exporting.ArchiveRefused(f"its {kind.name} cannot be imported: row {number} {reason}")
 
 
-def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:
+def _import(kind: exporting.Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:
     """Import rows of a kind; return the number of new rows."""
     if not items:
         return 0
@@ -195,19 +177,21 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
             new = [key for key, *_ in _insert(cursor, kind, items)]
     except DatabaseError as error:
         reason = str(error).splitlines()[0]
-        raise ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
+        raise exporting.ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
     if kind.table == Message._meta.db_table:
         new_messages.update(new)
         written = Message.objects.filter(pk__in=new)
-        write_message_attributes(written.filter(metadata__isnull=False))
-        record_names(written.exclude(name="").only("user_id", "role", "name", "created_at"))
+        transcript.write_attributes(written.filter(metadata__isnull=False))
+        transcript.record_names(
+            written.exclude(name="").only("user_id", "role", "name", "created_at")
+        )
     elif kind.table == MemoryEntry._meta.db_table:
         for fact in MemoryEntry.objects.filter(pk__in=new):
             write_attributes(fact)
     return len(new)
 
 
-def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+def _insert(cursor: Any, kind: exporting.Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     """Insert new rows; refuse existing rows that differ. Return the keys of the new rows."""
     table = f"{kind.schema or tenant_connection().schema_name}.{kind.table}"
     columns = _columns(cursor, kind, table, items[0])
@@ -224,7 +208,9 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
     return new
 
 
-def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
+def _refuse_others(
+    cursor: Any, kind: exporting.Kind, table: str, items: list[dict[str, Any]]
+) -> None:
     """Raise ArchiveRefused if an existing row differs, or has the same unique value."""
     if kind.export.is_mutable or kind.export.with_new_messages:
         compared = ", ".join(f"'{key}'" for key in kind.export.key)
@@ -242,17 +228,17 @@ def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, An
     if found := cursor.fetchone():
         item = found[0] if isinstance(found[0], dict) else json.loads(found[0])
         which = {key: item[key] for key in kind.export.key}
-        raise ArchiveRefused(
+        raise exporting.ArchiveRefused(
             f"its {kind.name} cannot be imported: {which} stands for something else in this tenant,"
             " or what is unique in it (a name, an idempotency key) is taken"
         )
 
 
-def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[str]:
+def _columns(cursor: Any, kind: exporting.Kind, table: str, item: dict[str, Any]) -> list[str]:
     cursor.execute(_COLUMNS, [table])
     known: dict[str, bool] = dict(cursor.fetchall())
     if unknown := item.keys() - known - REMOVED:
-        raise ArchiveRefused(
+        raise exporting.ArchiveRefused(
             f"its {kind.name} have {', '.join(sorted(unknown))}, which this version does not know:"
             " update Konstruct, and migrate, to import it"
         )
@@ -265,6 +251,6 @@ def _check_foreign_keys() -> None:
         execute("SET CONSTRAINTS ALL IMMEDIATE")
         execute("SET CONSTRAINTS ALL DEFERRED")
     except DatabaseError as error:
-        raise ArchiveRefused(
+        raise exporting.ArchiveRefused(
             f"it does not agree with itself: {str(error).splitlines()[0]}"
         ) from error

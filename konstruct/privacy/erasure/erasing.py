@@ -16,8 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.orchestrator.identities.channel_identities import linked_ids
-from konstruct.orchestrator.identities.erasure_requests import replies_to_others
+from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure import messages, person as persons
 from konstruct.privacy.erasure.person import Person, add_rows, now
@@ -60,7 +59,7 @@ class ErasureProgress:
 
     def __init__(self, request: ErasureRequest, report: Report) -> None:
         self._request = request
-        self._report = report
+        self.report = report
         self.found: dict[str, Any] = request.progress or {
             "began_at": now(),
             "rounds": 0,
@@ -88,27 +87,16 @@ class ErasureProgress:
         """Record the step that begins."""
         self.found["step"] = step
         self.save()
-        self._report(step)
+        self.report(step)
 
     def add_rows(self, table: str, keys: Iterable[str] | None, count: int, action: str) -> None:
         """Count rows that were removed or changed; call `save` in the same transaction."""
         add_rows(self.found["tables"], table, keys, count, action)
 
-    def add_messages(self, count: int) -> None:
-        """Count removed messages; call `save` in the same transaction."""
-        messages = self.found["messages"]
-        messages["removed"] += count
-        messages["of"] = max(messages["of"], messages["removed"])
-
     def add_cache_keys(self, count: int) -> None:
         """Count keys that were removed."""
         self.found["cache_keys"] += count
         self.save()
-
-    def report_messages(self) -> None:
-        """Report the number of removed messages."""
-        messages = self.found["messages"]
-        self._report(f"{messages['removed']} of {messages['of']} messages removed")
 
     def save(self) -> None:
         """Save the progress on the request."""
@@ -150,8 +138,11 @@ def carry_out(
         persons.refuse_unknown_tables()
         progress = ErasureProgress(request, report)
         if not is_replayed:
-            _begin_in_journal(request)
-        close_people(linked_ids(request.user_id))
+            try:  # in case the database is lost meanwhile
+                write_journal(request, channel_identities.linked_ids(request.user_id))
+            except journal.JournalUnavailable as error:  # it is written again at the end
+                logger.warning("An erasure begins without its line in the journal: %s", error)
+        close_people(channel_identities.linked_ids(request.user_id))
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress, is_replayed=is_replayed)
             remaining = persons.count_remaining(person)
@@ -164,17 +155,6 @@ def carry_out(
             f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(remaining))}:"
             " the request stays open"
         )
-
-
-def _begin_in_journal(request: ErasureRequest) -> None:
-    """Write the erasure into the journal before it begins, in case the database is lost meanwhile.
-
-    An error is only logged: the journal is written again at the end.
-    """
-    try:
-        write_journal(request, linked_ids(request.user_id))
-    except journal.JournalUnavailable as error:
-        logger.warning("An erasure begins without its line in the journal: %s", error)
 
 
 def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
@@ -199,7 +179,7 @@ def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
 
 
 def _chosen_replies(request: ErasureRequest, user_ids: Sequence[str]) -> "QuerySet[Message]":
-    affected = replies_to_others(user_ids, agent_id=request.agent_id)
+    affected = erasure_requests.replies_to_others(user_ids, agent_id=request.agent_id)
     return affected if request.all_replies else affected.filter(pk__in=request.reply_ids)
 
 
@@ -254,9 +234,11 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replay
         progress.step("removes messages")
         # Ends: each batch removes messages of a person who can send no more.
         while batch := persons.next_messages(person, BATCH):
-            progress.add_messages(len(batch))
+            done = progress.found["messages"]
+            done["removed"] += len(batch)
+            done["of"] = max(done.values())
             _erase_batch(batch, person, progress)
-            progress.report_messages()
+            progress.report(f"{done['removed']} of {done['of']} messages removed")
         progress.step("removes the rest")
         with transaction.atomic(), connection.cursor() as cursor:
             for table, data in persons.deleted_tables():
@@ -288,7 +270,7 @@ def _remove_replies_to_others(
         _erase_batch(messages.with_copies(ids), person, progress)
         progress.found["replies_erased"] += len(ids)
         progress.save()
-    left = replies_to_others(person.user_ids, agent_id=person.agent_id).count()
+    left = erasure_requests.replies_to_others(person.user_ids, agent_id=person.agent_id).count()
     progress.found["replies_kept"] = max(progress.found["replies_kept"], left)
 
 
@@ -308,10 +290,7 @@ def _has_data(progress: ErasureProgress) -> bool:
 
 
 def _write_receipt(
-    request: ErasureRequest,
-    person: Person,
-    progress: ErasureProgress,
-    stored: dict[str, Any],
+    request: ErasureRequest, person: Person, progress: ErasureProgress, stored: dict[str, Any]
 ) -> ErasureRequest:
     """Turn the request into the receipt, which has only keyed digests of the person's ids."""
     found = progress.found

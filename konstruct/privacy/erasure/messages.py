@@ -31,14 +31,13 @@ from memory.indexing import remove_from_word_index
 from memory.models import Message
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from memory.models.recall import scope_number
-from tenants import journal, transaction
+from tenants import journal, redis_keys, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, ListExport, MessageErasure, RetentionRule
 from tenants.context import connection, execute, required_tenant_id
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 from tenants.personal_data import personal_tables
-from tenants.redis_keys import idempotency_key, partial_reply_key
 from tenants.schemas.provisioning import drop_left_overs
 
 # Approximate number of messages that are removed in one transaction, with their replies.
@@ -299,7 +298,9 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> int:
         short_term.delete_window(tenant_id, agent_id, user_id)
     window_store.delete_threads(tenant_id, cached["threads"])
     keys = [
-        key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
+        key(tenant_id, pk)
+        for pk in cached["ids"]
+        for key in (redis_keys.idempotency_key, redis_keys.partial_reply_key)
     ]
     return int(get_redis_connection("default").unlink(*keys))
 

@@ -27,26 +27,12 @@ from konstruct.orchestrator.models import ChannelIdentity
 from memory.models import Message, PersonName
 from memory.models.recall import scope_number
 from memory.text.lexical import fold
+from tenants import personal_data, redis_keys
 from tenants.audit.models import ErasureRequest
 from tenants.audit.people import is_distinctive
 from tenants.context import connection, execute, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
-from tenants.personal_data import (
-    OF_EVERY_PERSON,
-    OnErasure,
-    PersonalData,
-    personal_tables,
-    tables_of,
-    undeclared_names,
-)
-from tenants.redis_keys import (
-    engaged_thread_key,
-    escalation_status_key,
-    escape_part,
-    pending_tool_confirm_key,
-    session_key,
-    user_windows_pattern,
-)
+from tenants.personal_data import OF_EVERY_PERSON, OnErasure, PersonalData, personal_tables
 from tenants.schemas.provisioning import rewrite_cache_file
 
 logger = logging.getLogger(__name__)
@@ -58,28 +44,21 @@ MESSAGES: Final = Message._meta.db_table
 MIN_NAME_CHARACTERS: Final = 3
 
 
-def ids_sql() -> str:
-    """Return a query for the ids of a person's rows, by which other tables refer to them: UUIDs."""
-    uuids = {
-        model._meta.db_table for model in apps.get_models() if isinstance(model._meta.pk, UUIDField)
-    }
-    return " UNION ALL ".join(
-        f"SELECT {data.key} AS id FROM {table} WHERE {data.of_person}"
-        for table, data in personal_tables().items()
-        if data.subject and data.key and table in uuids
-    )
-
-
-IDS: Final = ids_sql()
-
-
-def _agents_sql() -> str:
-    """Return a query for the agents that have rows of a person."""
-    return " UNION ".join(
-        f"SELECT {data.agent} FROM {table} WHERE {data.of_person} AND {data.agent} IS NOT NULL"
-        for table, data in personal_tables().items()
-        if data.subject and data.agent and data.on_erasure is OnErasure.DELETE
-    )
+_UUIDS: Final = {
+    model._meta.db_table for model in apps.get_models() if isinstance(model._meta.pk, UUIDField)
+}
+# The ids of a person's rows, by which other tables refer to them: UUIDs.
+IDS: Final = " UNION ALL ".join(
+    f"SELECT {data.key} AS id FROM {table} WHERE {data.of_person}"
+    for table, data in personal_tables().items()
+    if data.subject and data.key and table in _UUIDS
+)
+# The agents that have rows of a person.
+_AGENTS: Final = " UNION ".join(
+    f"SELECT {data.agent} FROM {table} WHERE {data.of_person} AND {data.agent} IS NOT NULL"
+    for table, data in personal_tables().items()
+    if data.subject and data.agent and data.on_erasure is OnErasure.DELETE
+)
 
 
 def patterns_of(user_ids: Sequence[str]) -> list[str]:
@@ -138,7 +117,7 @@ class Person:
         shared = {t.thread_id for t in threads if t.has_messages and t.has_messages_of_others}
         names = () if "names" in earlier or not is_known(user_ids) else patterns_of(user_ids)
         found: dict[str, Iterable[str]] = {
-            "agents": map(str, fetch_column(_agents_sql(), person.parameters())),
+            "agents": map(str, fetch_column(_AGENTS, person.parameters())),
             "threads": own | sessions,
             "sessions": sessions,
             "shared_threads": shared,
@@ -161,7 +140,7 @@ class Person:
         names = ("agents", "threads", "sessions", "shared_threads", "other_sessions", "names")
         return {name: list(getattr(self, name)) for name in ("user_ids", *names)}
 
-    def parameters(self, **more: Any) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """Return the parameters of statements about this person."""
         return {
             "tenant": self.tenant_id,
@@ -173,7 +152,6 @@ class Person:
             "threads": list(self.threads),
             "sessions": list(self.sessions),
             "names": list(self.names),
-            **more,
         }
 
 
@@ -187,7 +165,7 @@ class UnknownTable(KonstructError):
 def tables_of_tenant() -> list[str]:
     """Return the names of all tables of the current tenant's schema."""
     with connection.cursor() as cursor:
-        return tables_of(cursor, tenant_connection().schema_name)
+        return personal_data.tables_of(cursor, tenant_connection().schema_name)
 
 
 def tables_of_people() -> list[str]:
@@ -200,7 +178,7 @@ def tables_of_people() -> list[str]:
 def refuse_unknown_tables() -> None:
     """Raise UnknownTable if an erasure could miss a table or a column."""
     with connection.cursor() as cursor:
-        unknown = undeclared_names(cursor, tenant_connection().schema_name)
+        unknown = personal_data.undeclared_names(cursor, tenant_connection().schema_name)
     if unknown:
         raise UnknownTable(
             f"no declaration of personal data for {', '.join(unknown)}: add it to"
@@ -286,15 +264,10 @@ def add_rows(
     of_table = tables.setdefault(table, {})
     of_table[action] = of_table.get(action, 0) + count
     if keys is not None:
-        of_table["sha256_of_ids"] = with_digests(of_table.get("sha256_of_ids", "0"), keys)
-
-
-def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:
-    """Add the SHA-256 of each id, modulo 2**256: the sum does not depend on the order."""
-    total = int(sum_so_far, 16)
-    for key in keys:
-        total += int.from_bytes(hashlib.sha256(key.encode()).digest())
-    return f"{total % 2**256:064x}"
+        # The sum does not depend on the order.
+        total = int(of_table.get("sha256_of_ids", "0"), 16)
+        total += sum(int.from_bytes(hashlib.sha256(key.encode()).digest()) for key in keys)
+        of_table["sha256_of_ids"] = f"{total % 2**256:064x}"
 
 
 def now() -> str:
@@ -358,7 +331,7 @@ def _purge_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
             return
         logger.warning("%s holds removed rows that an open transaction may still read", table)
     else:
-        _vacuum(table, "(ANALYZE)")
+        execute(f"VACUUM (ANALYZE) {_name(table)}")
     stored["vacuumed"].append(table)
     stored["later"]["pages_of_vacuumed_tables"] = (
         "when their space is used again, or with erase_user --rewrite"
@@ -380,10 +353,23 @@ def _wait_for_older_transactions() -> None:
 
 
 def _rewrite(table: str) -> bool:
+    """Run VACUUM FULL; return False if a session uses the table for longer than LOCK_TIMEOUT.
+
+    Raises:
+        InternalError: the table or its TOAST table is damaged.
+    """
     before = fetch_value("SELECT current_setting('lock_timeout')")
     execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
     try:
-        _rewrite_table(table)
+        for attempt in range(1, MAX_REWRITE_ATTEMPTS + 1):
+            try:
+                execute(f"VACUUM (FULL, ANALYZE) {_name(table)}")
+                break
+            except InternalError as error:
+                if attempt == MAX_REWRITE_ATTEMPTS:
+                    raise
+                logger.warning("VACUUM FULL of %s failed and is repeated: %s", table, error)
+                _wait_for_older_transactions()
     except OperationalError as error:
         logger.warning("%s is not written anew, since it is in use: %s", table, error)
         return False
@@ -392,28 +378,12 @@ def _rewrite(table: str) -> bool:
     return True
 
 
-def _rewrite_table(table: str) -> None:
-    """Run VACUUM FULL.
-
-    Raises:
-        OperationalError: another session uses the table for longer than LOCK_TIMEOUT.
-        InternalError: the table or its TOAST table is damaged.
-    """
-    for attempt in range(1, MAX_REWRITE_ATTEMPTS + 1):
-        try:
-            return _vacuum(table, "(FULL, ANALYZE)")
-        except InternalError as error:
-            if attempt == MAX_REWRITE_ATTEMPTS:
-                raise
-            logger.warning("VACUUM FULL of %s failed and is repeated: %s", table, error)
-            _wait_for_older_transactions()
-
-
-def _vacuum(table: str, how: str) -> None:
-    execute(f"VACUUM {how} {_name(table)}")
-
-
-THREAD_KEYS = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
+THREAD_KEYS = (
+    redis_keys.session_key,
+    redis_keys.engaged_thread_key,
+    redis_keys.escalation_status_key,
+    redis_keys.pending_tool_confirm_key,
+)
 BATCH = 1000
 
 
@@ -427,9 +397,13 @@ def remove_keys(person: Person) -> int:
     keys = {
         name(tenant_id, thread) for thread in filter(None, person.threads) for name in THREAD_KEYS
     }
-    keys |= {session_key(tenant_id, thread) for thread in filter(None, person.shared_threads)}
-    parts = {escape_part(user_id) for user_id in person.user_ids}
-    for key in map(bytes.decode, client.scan_iter(user_windows_pattern(tenant_id), count=BATCH)):
+    keys |= {
+        redis_keys.session_key(tenant_id, thread) for thread in filter(None, person.shared_threads)
+    }
+    parts = {redis_keys.escape_part(user_id) for user_id in person.user_ids}
+    for key in map(
+        bytes.decode, client.scan_iter(redis_keys.user_windows_pattern(tenant_id), count=BATCH)
+    ):
         *_, agent_id, user_id = key.split(":")
         if user_id in parts and str(person.agent_id or agent_id) == agent_id:
             keys.add(key)

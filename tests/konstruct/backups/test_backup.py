@@ -352,7 +352,7 @@ def test_a_newer_versions_backup_is_refused(
 ) -> None:
     made = backup("--tenant", "tenant-a")
     known = frozenset({"memory.0000_earlier"})
-    monkeypatch.setattr("konstruct.backups.restoring.known_migrations", lambda: known)
+    monkeypatch.setattr("tenants.schemas.migrating.known_migrations", lambda: known)
     before = fingerprint(tenant_a)
     with pytest.raises(CommandError, match="migrations that this version does not know"):
         run("restore", made, "--tenant", "tenant-a", "--yes")

@@ -37,8 +37,8 @@ STEPS = (
     "tenants.postgres_tools.restore_schema",
     "tenants.postgres_tools.insert_rows",
     "restoring.settle",
-    "restoring.migrate_schema",
-    "restoring.clear_tenant_cache",
+    "tenants.schemas.migrating.migrate_schema",
+    "tenants.schemas.provisioning.clear_tenant_cache",
     "restoring._give_up_jobs",
     "restoring.replay",
     "restoring.verify",
@@ -200,7 +200,7 @@ def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
     tenant_a: Tenant, tenant_b: Tenant, monkeypatch: Any
 ) -> None:
     command = ("restore", "--recovered-to", timezone.now().isoformat(), "--yes")
-    killed(monkeypatch, "restoring.clear_tenant_cache", *command, of=tenant_b.pk)
+    killed(monkeypatch, "tenants.schemas.provisioning.clear_tenant_cache", *command, of=tenant_b.pk)
     states = dict(Tenant.objects.values_list("slug", "state"))
     assert states == {"tenant-a": "active", "tenant-b": "restoring"}
     with tenant_scope(tenant_a.pk):

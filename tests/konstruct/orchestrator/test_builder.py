@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from konstruct.orchestrator import builder
-from memory.context.chat import CONTEXT_NOTICE
+from memory.context.chat import CONTEXT_NOTICE, TRANSPARENCY_CLAUSE
 
 
 @dataclass
@@ -23,13 +23,13 @@ def assistant(content: str) -> dict[str, str]:
 
 def test_system_prompt_joins_all_parts_and_ends_with_transparency() -> None:
     assert builder.build_system_prompt(Ada()) == (
-        f"You help in a library.\n\nYou are Ada.\n\nYou are brief.\n\n{builder.TRANSPARENCY_CLAUSE}"
+        f"You help in a library.\n\nYou are Ada.\n\nYou are brief.\n\n{TRANSPARENCY_CLAUSE}"
     )
 
 
 def test_system_prompt_omits_blank_fields() -> None:
     agent = Ada(system_prompt=" \n", identity="You are Ada.\n", persona="")
-    assert builder.build_system_prompt(agent) == f"You are Ada.\n\n{builder.TRANSPARENCY_CLAUSE}"
+    assert builder.build_system_prompt(agent) == f"You are Ada.\n\n{TRANSPARENCY_CLAUSE}"
 
 
 def test_prompt_has_all_parts_in_the_order_of_the_contract() -> None:

@@ -3,13 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.models import ModelTier
-from tenants import transaction
-from tenants.audit.access_log import record_command
-from tenants.audit.changes import row_state
-from tenants.audit.models import Action
-from tenants.context import tenant_scope
+from konstruct.orchestrator import agents, models
+from tenants import context, transaction
+from tenants.audit import access_log, changes, models as audit
 from tenants.management.base import KonstructCommand, tenant_of
 
 TEXTS: Final = {
@@ -34,19 +30,21 @@ class Command(KonstructCommand):
             parser.add_argument(option, default="", help=text)
         parser.add_argument(
             "--model-tier",
-            default=ModelTier.FAST,
-            choices=ModelTier.values,
+            default=models.ModelTier.FAST,
+            choices=models.ModelTier.values,
             help="fast (default) or reasoning.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         fields = ("system_prompt", "identity", "persona", "model", "model_tier")
-        with tenant_scope(tenant.id), transaction.atomic():
-            agent = create_agent(
+        with context.tenant_scope(tenant.id), transaction.atomic():
+            agent = agents.create_agent(
                 tenant_id=tenant.id,
                 name=options["name"],
                 **{field: options[field] for field in fields},
             )
-            record_command(self.name, Action.CREATE, agent, after=row_state(agent))
+            access_log.record_command(
+                self.name, audit.Action.CREATE, agent, after=changes.row_state(agent)
+            )
         self.stdout.write(f"created agent {agent.name} ({agent.id}) of tenant {tenant.slug}")

@@ -11,8 +11,7 @@ from django.core.management.base import CommandError
 from konstruct.orchestrator.history_import import chats, files, importing, lines
 from konstruct.orchestrator.history_import.assistants import COLUMNS
 from memory.models import PendingEmbedding
-from tenants.audit.access_log import record_command
-from tenants.audit.models import Action
+from tenants.audit import access_log, models
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, tenant_of
 
@@ -73,7 +72,7 @@ class Command(KonstructCommand):
             self.stderr.write(f"{path}:{problem.place}: {problem.reason}")
 
         def record(counts: dict[str, int]) -> None:
-            record_command(self.name, Action.IMPORT, "messages", counts=counts)
+            access_log.record_command(self.name, models.Action.IMPORT, "messages", counts=counts)
 
         with files.Source.open(path, path.name) as source, tenant_scope(tenant.id):
             report = importing.import_source(

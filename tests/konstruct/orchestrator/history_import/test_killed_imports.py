@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.consistency import verify
-from konstruct.orchestrator.history_import import importing, uploads
+from konstruct.orchestrator.history_import import importing
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from memory.models import MemoryEntry, Message
 from tenants import transaction
@@ -45,7 +45,7 @@ def export(name: str) -> bytes:
 
 def work(import_id: Any) -> None:
     HISTORY_IMPORTS.cancel_attempts()  # the previous worker is dead
-    uploads.run(import_id)
+    importing.run(import_id)
 
 
 def embed_equally(entries: Sequence[MemoryEntry]) -> None:
@@ -65,7 +65,7 @@ def test_a_killed_import_is_completed_and_doubles_nothing(
         while before < MAX_STATEMENTS:
             before, name = before + 1, f"t{before}"
             with transaction.atomic():
-                upload = uploads.request_import(
+                upload = importing.request_import(
                     export(name),
                     f"{name}.json",
                     importing.Options(agent="ada"),
@@ -84,7 +84,7 @@ def test_a_killed_import_is_completed_and_doubles_nothing(
             if is_dry_run:
                 assert (stored.count(), facts.count()) == (0, 0)
                 assert HistoryImport.objects.get(pk=upload.pk).state == "previewed"
-                uploads.confirm(upload.pk)
+                importing.confirm(upload.pk)
                 work(upload.pk)
             assert [*stored.order_by("created_at").values_list("content", flat=True)] == [*TURNS]
             assert facts.count() == len(FACTS)

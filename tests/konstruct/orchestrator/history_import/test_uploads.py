@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from konstruct.orchestrator.history_import import importing, uploads
+from konstruct.orchestrator.history_import import importing, lines
 from konstruct.orchestrator.identities import erasure_requests
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.privacy.erasure import erasing, messages, person
@@ -44,7 +44,7 @@ def body(path: Path = CHAT, **fields: Any) -> dict[str, Any]:
 def work(program: Program, import_id: str | UUID) -> None:
     """Do the job as a worker."""
     with tenant_scope(program.tenant.id):
-        uploads.run(UUID(str(import_id)))
+        importing.run(UUID(str(import_id)))
 
 
 def contents(program: Program) -> list[str]:
@@ -206,25 +206,25 @@ def test_an_import_is_repeated_after_an_error_and_deleted_after_a_day(
 ) -> None:
     monkeypatch.setattr(importing, "BATCH", 2)
     import_id = program_a.post(IMPORTS, body()).json()["id"]
-    store = importing.import_history
+    store = lines.import_history
 
-    def broken(lines: Any, **options: Any) -> Any:
-        if any("Gepäck" in line["content"] for line in lines):
+    def broken(sent: Any, **options: Any) -> Any:
+        if any("Gepäck" in line["content"] for line in sent):
             raise ZeroDivisionError
-        return store(lines, **options)
+        return store(sent, **options)
 
-    monkeypatch.setattr(importing, "import_history", broken)
+    monkeypatch.setattr(lines, "import_history", broken)
     work(program_a, import_id)
     assert len(contents(program_a)) == 2
     assert program_a.get(f"{IMPORTS}{import_id}/").json()["state"] == "waiting"
-    monkeypatch.setattr(importing, "import_history", store)
+    monkeypatch.setattr(lines, "import_history", store)
     work(program_a, import_id)
     assert len(contents(program_a)) == 4
     shown = program_a.get(f"{IMPORTS}{import_id}/").json()
     assert shown["report"]["counts"] == {"exists": 2, "created": 2, "left_out": 3}
     work(program_a, import_id)
     assert program_a.get(f"{IMPORTS}{import_id}/").status_code == 200
-    monkeypatch.setattr(uploads, "KEPT", timedelta(0))
+    monkeypatch.setattr(importing, "KEPT", timedelta(0))
     work(program_a, import_id)
     assert program_a.get(f"{IMPORTS}{import_id}/").status_code == 404
     with tenant_scope(program_a.tenant.id):
@@ -235,7 +235,7 @@ def test_an_import_is_repeated_after_an_error_and_deleted_after_a_day(
 def test_a_file_that_would_outlast_its_lease_fails_with_the_remedy(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    monkeypatch.setattr(uploads, "MAX_SECONDS", -1)
+    monkeypatch.setattr(importing, "MAX_SECONDS", -1)
     sent = body(file=base64.b64encode(content).decode())
     import_id = program_a.post(IMPORTS, sent).json()["id"]
     work(program_a, import_id)
@@ -256,7 +256,7 @@ def test_a_member_sends_a_file_sees_the_preview_and_confirms(
     wrong = send(people="Maria", time_zone="Mars")
     assert "&#x27;Maria&#x27; is not NAME=VALUE." in wrong.text
     assert "&#x27;Mars&#x27; is unknown" in send(time_zone="Mars").text
-    large = SimpleUploadedFile("large.txt", b"x" * (uploads.MAX_FILE_BYTES + 1))
+    large = SimpleUploadedFile("large.txt", b"x" * (importing.MAX_FILE_BYTES + 1))
     assert "has more than 2,400,000 bytes" in send(file=large).text
 
     sent = send(people="Maria Krüger = maria\n", agent_names="Reisebüro Ada")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from konstruct.orchestrator import runner
-from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
 from memory import indexing as embedding_outbox
 from memory.conf import ERASED_PART
 from memory.context import ContextManager, tokens
+from memory.context.chat import TRANSPARENCY_CLAUSE
 from memory.context.manager import empty_recall
 from memory.context.prompt import PromptItem, PromptParts
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS

@@ -141,8 +141,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         assert [len(batch) for batch in importing.batches_of(file, messages, manifest)] == [2]
         with pytest.raises(ArchiveRefused, match="its messages have another digest than its"):
             list(importing.batches_of(file, messages, other))
-    monkeypatch.setattr(importing, "open_archive", lambda path: nullcontext((file, other)))
     with manifests.open_archive(archive) as (file, _):
+        monkeypatch.setattr(manifests, "open_archive", lambda path: nullcontext((file, other)))
         refused(tenant_b, archive, ArchiveRefused, "its messages have another digest")
 
 
