@@ -21,9 +21,8 @@ from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from memory import conf, facts, models as memory_models
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
-from tenants import context, transaction
+from tenants import context, jobs, transaction
 from tenants.audit import models as audit_models
-from tenants.jobs import KINDS, JobKind
 from tenants.outbox.models import NOTIFICATIONS, EventDelivery
 
 LOST = "accepted message with neither a reply nor a job"
@@ -37,7 +36,7 @@ SECOND_RUN_SECONDS = 1.0
 
 Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. Messages without a reply are LOST.
-KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
+KEYS_OF_WAITING_ROWS: Final[tuple[tuple[jobs.JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: memory_models.PendingEmbedding.objects.values_list("message_id")),
     (delivery.DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
     (inbox.ARRIVALS, lambda: Arrival.objects.values_list("id")),
@@ -212,7 +211,7 @@ def _rows_without_job() -> Iterator[str]:
 def _enqueue_jobs(subjects: Sequence[str]) -> None:
     for subject in subjects:
         name, _, key = subject.rpartition("/")
-        KINDS[name].enqueue(UUID(key))
+        jobs.KINDS[name].enqueue(UUID(key))
 
 
 def _not_embedded() -> Iterator[UUID]:

@@ -22,6 +22,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 from konstruct.admin import pages
 from konstruct.admin.access import RowPageAdmin, actor_of, log_access, log_row_access
 from konstruct.orchestrator.history_import import chats, importing
+from konstruct.orchestrator.history_import.importing import FORMATS, Options, pairs_of
 from konstruct.orchestrator.identities import channel_identities, person_export
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.templatetags.texts import translated
@@ -67,9 +68,7 @@ class ImportForm(pages.PageForm):
         required=False,
         help_text=_("Of times without a zone, such as Europe/Berlin."),
     )
-    format = forms.ChoiceField(
-        label=_("Format"), required=False, choices=_choices(importing.FORMATS)
-    )
+    format = forms.ChoiceField(label=_("Format"), required=False, choices=_choices(FORMATS))
     date_order = forms.ChoiceField(
         label=_("Order of dates"), required=False, choices=_choices(chats.ORDERS)
     )
@@ -94,16 +93,12 @@ def import_history(request: HttpRequest) -> sites.Content:
             options |= {
                 "agent": str(agent_id or ""),
                 "user_id": options["user_id"] or "",
-                "people": importing.pairs_of(options["people"].splitlines()),
+                "people": pairs_of(options["people"].splitlines()),
                 "agent_names": list(map(str.strip, options["agent_names"].splitlines())),
-                "columns": importing.pairs_of(options["columns"].splitlines()),
+                "columns": pairs_of(options["columns"].splitlines()),
             }
             upload = importing.request_import(
-                file.read(),
-                file.name,
-                importing.Options(**options),
-                by=actor_of(request),
-                is_dry_run=True,
+                file.read(), file.name, Options(**options), by=actor_of(request), is_dry_run=True
             )
             log_row_access(request, Action.CREATE, upload, after=row_state(upload))
             return redirect(IMPORT_PAGE, upload.pk)

@@ -30,8 +30,7 @@ from memory.models import Message
 from tenants import context, exceptions, metrics, outages, serving
 from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
 from tenants.models import Tenant
-from tenants.outbox.events import record_event, remove_old_events
-from tenants.outbox.models import EventType
+from tenants.outbox import events, models as outbox
 
 logger = logging.getLogger(__name__)
 
@@ -256,7 +255,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     now = timezone.now()
     today = now.astimezone(UTC).date()
     with context.tenant_scope(tenant.pk):
-        remove_old_events()
+        events.remove_old_events()
         values = {"exactly": MAX_EXACT_COUNT, "today": today}
         storage, memories, counted, keys = context.fetch_row(_MEASURE, values)
         tenant.usage = {
@@ -278,7 +277,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
                 reached[quota.value] = {"level": level, "since": since}
         # Before the usage is stored: after a kill they are recorded again, not lost.
         for name in (name for name in reached if reached[name] != before.get(name)):
-            record_event(EventType.QUOTA_REACHED, tenant.pk, detail=name)
+            events.record_event(outbox.EventType.QUOTA_REACHED, tenant.pk, detail=name)
         tenant.usage |= {
             "reached": reached,
             "month": {quota.value: f"{Decimal(used[quota] or 0):f}" for quota in MONTHLY},

@@ -27,8 +27,7 @@ from konstruct.privacy.erasure import erasing, messages, person
 from memory.conversations import short_term, window_store
 from memory.models import Message, recall
 from tenants import jobs, postgres_tools, transaction
-from tenants.audit import models as audit, tombstones
-from tenants.audit.access_log import Actor, record_access
+from tenants.audit import access_log, models as audit, tombstones
 from tenants.context import connection, execute, fetch_column, required_tenant_id
 from tenants.exceptions import reason_of
 from tenants.outages import ServerDown
@@ -132,7 +131,7 @@ MERGE_BATCH: Final = 500
 # A request that began before the link may store a message under the old id: the merge is repeated
 # for this time.
 MIN_AGE: Final = timedelta(seconds=60)
-MERGE_ACTOR: Final = Actor(audit.ActorKind.OPERATOR, "moving", "moving")
+MERGE_ACTOR: Final = access_log.Actor(audit.ActorKind.OPERATOR, "moving", "moving")
 
 
 def merge_histories(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
@@ -198,7 +197,7 @@ def _move_rows_of_user(move: HistoryMerge) -> None:
             move, _for_user, {"from": move.from_user, "to": move.user_id, "by": str(move)}
         )
         if moved:
-            record_access(
+            access_log.record_access(
                 audit.Action.LINK,
                 "earlier messages",
                 by=MERGE_ACTOR,

@@ -10,10 +10,9 @@ from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups.dumping import back_up, remove_old
-from tenants import journal
+from tenants import journal, models
 from tenants.audit.operator_log import record_command
 from tenants.management.base import SOME_TENANTS_FAILED, KonstructCommand, UsageError, tenant_of
-from tenants.models import Tenant
 
 
 class Command(KonstructCommand):
@@ -42,7 +41,7 @@ class Command(KonstructCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenants = Tenant.objects.provisioned().exclude(state=Tenant.State.RESTORING)
+        tenants = models.Tenant.objects.provisioned().exclude(state=models.Tenant.State.RESTORING)
         if options["tenant"]:
             tenants = tenants.filter(pk__in=[tenant_of(slug).pk for slug in options["tenant"]])
             if tenants.count() < len(set(options["tenant"])):

@@ -12,11 +12,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 from django.db import IntegrityError
 
-from tenants import transaction
+from tenants import context, transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 PASSWORD_VARIABLE = "KONSTRUCT_ADMIN_PASSWORD"  # noqa: S105  (the variable's name)
@@ -44,7 +43,7 @@ class Command(KonstructCommand):
         )
         password, is_generated = _password(options["password"])
         user.set_password(password)
-        with tenant_scope(tenant.id):
+        with context.tenant_scope(tenant.id):
             try:
                 if not is_generated:
                     validate_password(password, user)

@@ -5,8 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from memory.indexing import reindex_words
-from tenants.audit.access_log import record_command
-from tenants.audit.models import Action
+from tenants.audit import access_log, models as audit
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, add_tenants, tenants_of
 
@@ -23,6 +22,6 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for tenant in tenants_of(options):
             with tenant_scope(tenant.id):
-                record_command(self.name, Action.EDIT, "words")
+                access_log.record_command(self.name, audit.Action.EDIT, "words")
             for done, total in reindex_words(tenant.id):
                 self.stdout.write(f"{tenant.slug}: {done} of {total}")

@@ -33,15 +33,12 @@ from memory.conversations.transcript import DerivedIds
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, embed_facts, rows
 from memory.models import MemoryEntry
-from tenants import context, jobs, transaction
-from tenants.audit.access_log import Actor, record_access
-from tenants.audit.changes import storable
+from tenants import context, exceptions, jobs, transaction
+from tenants.audit import access_log, changes
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.people import PersonBeingErased, hold_people
-from tenants.exceptions import reason_of
 from tenants.limits.quotas import QuotaExceeded
-from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType
+from tenants.outbox import events, models as outbox
 
 FORMATS: Final[dict[str, Callable[..., files.Found]]] = {
     "slack": chats.slack,
@@ -146,7 +143,10 @@ class Report:
             "conversations": _rows("thread_id", self.threads),
             "authors": _rows("name", self.authors),
             "left_out": [
-                {"place": storable(problem.place), "reason": storable(problem.reason)}
+                {
+                    "place": changes.storable(problem.place),
+                    "reason": changes.storable(problem.reason),
+                }
                 for problem in self.problems
             ],
         }
@@ -154,7 +154,7 @@ class Report:
 
 def _rows(key: str, values: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     listed = islice(values.items(), MAX_LISTED)
-    return [{key: storable(name), **row} for name, row in listed]
+    return [{key: changes.storable(name), **row} for name, row in listed]
 
 
 def import_source(
@@ -223,7 +223,7 @@ def import_source(
     with atomic():
         finish(report)
         if not is_dry_run:
-            record_event(EventType.IMPORT_DONE, import_id, agent_id=agent_id)
+            events.record_event(outbox.EventType.IMPORT_DONE, import_id, agent_id=agent_id)
     return report
 
 
@@ -447,7 +447,7 @@ MAX_FILES: Final = 50
 
 
 def request_import(
-    content: bytes, file_name: str, options: Options, *, by: Actor, is_dry_run: bool
+    content: bytes, file_name: str, options: Options, *, by: access_log.Actor, is_dry_run: bool
 ) -> HistoryImport:
     """Store a file, and enqueue its import or its preview. Call it in a transaction.
 
@@ -513,7 +513,7 @@ def _run(lease: jobs.Lease) -> None:
             stored.delete()
             HISTORY_IMPORTS.finish(lease.key)
         return
-    actor = Actor(ActorKind(upload.actor_kind), upload.actor_id, upload.requested_by)
+    actor = access_log.Actor(ActorKind(upload.actor_kind), upload.actor_id, upload.requested_by)
     is_dry_run, ends_at = upload.is_dry_run, time.monotonic() + MAX_SECONDS
 
     def check_time() -> None:
@@ -529,7 +529,7 @@ def _run(lease: jobs.Lease) -> None:
             raise ImportRefused("An erasure has deleted the file: send it again.")
         check_time()
         if not is_dry_run:
-            record_access(Action.IMPORT, "messages", by=actor, counts=counts)
+            access_log.record_access(Action.IMPORT, "messages", by=actor, counts=counts)
 
     def finish(report: Report) -> None:
         kept = {} if is_dry_run else {"content": b""}
@@ -558,7 +558,7 @@ def _record_failure(import_id: UUID, error: Exception) -> bool:
     ):
         return HISTORY_IMPORTS.record_failure(import_id, error)
     HistoryImport.objects.filter(pk=import_id).update(
-        error=reason_of(error), finished_at=Now(), content=b""
+        error=exceptions.reason_of(error), finished_at=Now(), content=b""
     )
     HISTORY_IMPORTS.postpone(import_id, KEPT)
     return True

@@ -21,14 +21,12 @@ from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure import messages, person as persons
 from konstruct.privacy.erasure.person import Person, add_rows, now
 from memory.models import Message
-from tenants import journal, transaction
+from tenants import journal, postgres_tools, transaction
 from tenants.audit.models import ErasureRequest
 from tenants.audit.people import Person as PersonRow, close_people, end_erasure, pseudonym
 from tenants.context import connection, fetch_column, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
-from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType
-from tenants.postgres_tools import ERASURE, owner_lock, schema_lock
+from tenants.outbox import events, models as outbox
 from tenants.schemas.provisioning import drop_left_overs
 
 logger = logging.getLogger(__name__)
@@ -129,7 +127,7 @@ def carry_out(
         UnknownTable: a table has no declaration of its personal data.
     """
     drop_left_overs(required_tenant_id())
-    with owner_lock(ERASURE, request.pk) as is_held:
+    with postgres_tools.owner_lock(postgres_tools.ERASURE, request.pk) as is_held:
         if not is_held:
             raise ErasureInProgress("another process is carrying it out at this moment")
         request.refresh_from_db()
@@ -186,7 +184,9 @@ def _chosen_replies(request: ErasureRequest, user_ids: Sequence[str]) -> "QueryS
 def _refuse_while_copied() -> None:
     """Raise NotErased if a copy of the tenant is being made: the copy would contain the rows."""
     try:
-        with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_TIMEOUT_SECONDS):
+        with postgres_tools.schema_lock(
+            tenant_connection().schema_name, wait_seconds=LOCK_TIMEOUT_SECONDS
+        ):
             return
     except SchemaBusy as error:
         raise NotErased(
@@ -330,7 +330,7 @@ def _write_receipt(
                 earlier.user_id = pseudonym(earlier.user_id)
                 earlier.save(update_fields=["user_id"])
         request.save()
-        record_event(EventType.ERASURE_DONE, request.pk)
+        events.record_event(outbox.EventType.ERASURE_DONE, request.pk)
         end_erasure(person.user_ids, agent_id=person.agent_id)
     request.refresh_from_db()
     return request

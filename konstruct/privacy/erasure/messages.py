@@ -18,26 +18,19 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.orchestrator import models as orchestrator, replies
+from konstruct.orchestrator import models as orchestrator, replies, retention_rules
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.retention_rules import apply_due_changes
 from konstruct.privacy.erasure.person import MESSAGES, AddRows, add_rows, delete_rows, now
-from memory import models
+from memory import indexing, models
 from memory.context.recall_events import NO_ID
-from memory.conversations import short_term, window_store
-from memory.conversations.transcript import copy_id
+from memory.conversations import short_term, transcript, window_store
 from memory.facts.rows import echoes_of_message
-from memory.indexing import remove_from_word_index
-from memory.models import Message
+from memory.models import recall
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
-from memory.models.recall import scope_number
-from tenants import journal, redis_keys, transaction
-from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import Action, ActorKind, ListExport, MessageErasure, RetentionRule
+from tenants import journal, personal_data, redis_keys, transaction
+from tenants.audit import access_log, models as audit
 from tenants.context import connection, execute, required_tenant_id
-from tenants.outbox.events import record_event
-from tenants.outbox.models import EventType
-from tenants.personal_data import personal_tables
+from tenants.outbox import events, models as outbox
 from tenants.schemas.provisioning import drop_left_overs
 
 # Approximate number of messages that are removed in one transaction, with their replies.
@@ -74,7 +67,7 @@ _ERASE_FROM_PROMPTS: Final = """
 """
 
 
-def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageErasure:
+def carry_out(request: audit.MessageErasure, *, is_replayed: bool = False) -> audit.MessageErasure:
     """Erase the messages of the request in the current tenant.
 
     Args:
@@ -113,7 +106,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
             found = model._default_manager.filter(**about)
             add(model._meta.db_table, None, found._raw_delete(found.db), "removed")
         _empty(orchestrator.Escalation.objects.filter(**about), add)
-    ListExport.objects.all().remove()
+    audit.ListExport.objects.all().remove()
     orchestrator.HistoryImport.objects.all().remove()
     if not is_replayed:
         write_journal(request)
@@ -125,12 +118,12 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     request.last_error, request.done_at = "", Now()
     with transaction.atomic():
         request.save(update_fields=["receipt", "last_error", "done_at"])
-        record_event(EventType.ERASURE_DONE, request.pk)
+        events.record_event(outbox.EventType.ERASURE_DONE, request.pk)
     request.refresh_from_db()
     return request
 
 
-def write_journal(request: MessageErasure) -> None:
+def write_journal(request: audit.MessageErasure) -> None:
     """Write the message and its quotations, or the conversation, into the journal, by digests.
 
     Raises:
@@ -153,7 +146,7 @@ def write_journal_of_message(request_id: UUID, message_id: UUID) -> None:
     journal.append(tenant_id, "message", request=str(request_id), erased=digest)
 
 
-def _batches(request: MessageErasure) -> Iterator[list[models.Message]]:
+def _batches(request: audit.MessageErasure) -> Iterator[list[models.Message]]:
     """Yield the messages in batches. The caller removes a batch before it requests the next one."""
     if request.message_id is not None:
         requested = models.Message.objects.filter(pk__in=[request.message_id, *request.reply_ids])
@@ -168,7 +161,7 @@ def _batches(request: MessageErasure) -> Iterator[list[models.Message]]:
 def with_copies(ids: Iterable[UUID]) -> list[models.Message]:
     """Return messages with their copies for agents that got the thread in a handover."""
     ids, agents = list(ids), list(orchestrator.Agent.objects.values_list("pk", flat=True))
-    copies = [copy_id(pk, agent_id) for pk in ids for agent_id in agents]
+    copies = [transcript.copy_id(pk, agent_id) for pk in ids for agent_id in agents]
     return list(models.Message.objects.filter(pk__in=_one_parameter(ids + copies)))
 
 
@@ -360,19 +353,19 @@ def delete_messages(
     """
     ids = {"ids": [message.pk for message in messages]}
     numbers = [message.number for message in messages]
-    scopes = {scope_number(message.agent_id, message.user_id) for message in messages}
+    scopes = {recall.scope_number(message.agent_id, message.user_id) for message in messages}
     changed = erase_from_prompts([*messages, *facts], without_users=without_users)
     add(models.RecallEvent._meta.db_table, None, changed, "changed")
     with connection.cursor() as cursor:
         cursor.execute(LOCK_EMBEDDING, ids)
-        tables = personal_tables()
+        tables = personal_data.personal_tables()
         for table, data in tables.items():
             if data.derived:
                 delete_rows(cursor, table, data, data.derived, ids, add)
         for table, data in tables.items():
             if data.message and table != MESSAGES:
                 delete_rows(cursor, table, data, f"{data.message} = ANY(%(ids)s)", ids, add)
-        words = remove_from_word_index(numbers, scopes=[*scopes])
+        words = indexing.remove_from_word_index(numbers, scopes=[*scopes])
         for model, count in zip((models.Posting, models.IndexedMessage), words, strict=True):
             add(model._meta.db_table, None, count, "removed")
         delete_rows(cursor, MESSAGES, tables[MESSAGES], "id = ANY(%(ids)s)", ids, add)
@@ -382,7 +375,7 @@ def delete_messages(
 
 # Facts expire by their own dates (`expires_at`). Sessions of graphs stay until they are cleared.
 RETENTION_BATCH = 1000
-RETENTION_ACTOR = Actor(ActorKind.OPERATOR, "retention", "retention")
+RETENTION_ACTOR = access_log.Actor(audit.ActorKind.OPERATOR, "retention", "retention")
 
 
 def apply_rules() -> dict[UUID, int]:
@@ -392,7 +385,7 @@ def apply_rules() -> dict[UUID, int]:
         The numbers of removed messages by agent.
     """
     now = timezone.now()
-    apply_due_changes(now, by=RETENTION_ACTOR)
+    retention_rules.apply_due_changes(now, by=RETENTION_ACTOR)
     removed = {
         agent_id: _remove_before(agent_id, days, now - timedelta(days=days))
         for agent_id, days in _days_by_agent().items()
@@ -401,11 +394,11 @@ def apply_rules() -> dict[UUID, int]:
 
 
 def _days_by_agent() -> dict[UUID, int]:
-    rules = dict(RetentionRule.objects.values_list("agent_id", "days"))
+    rules = dict(audit.RetentionRule.objects.values_list("agent_id", "days"))
     of_one = {agent_id: days for agent_id, days in rules.items() if agent_id is not None}
     if None not in rules:
         return of_one
-    agents = Message.objects.values_list("agent_id", flat=True).order_by().distinct()
+    agents = models.Message.objects.values_list("agent_id", flat=True).order_by().distinct()
     return {**dict.fromkeys(agents, rules[None]), **of_one}
 
 
@@ -436,9 +429,9 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
         of_batch = {message.user_id for message in batch}
         with transaction.atomic():
             delete_messages(batch)
-            ListExport.objects.all().remove()
-            record_access(
-                Action.DELETE,
+            audit.ListExport.objects.all().remove()
+            access_log.record_access(
+                audit.Action.DELETE,
                 "messages past their time",
                 by=RETENTION_ACTOR,
                 agent_id=agent_id,
@@ -453,7 +446,7 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> int:
         users |= of_batch
     with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
-        for table, data in personal_tables().items():
+        for table, data in personal_data.personal_tables().items():
             if data.retention:
                 of_agent = f"{data.agent} = %(agent)s"
                 execute(
@@ -468,13 +461,13 @@ def _delete_windows(agent_id: UUID, users: Iterable[str]) -> None:
     window_store.delete_all_threads(required_tenant_id())
 
 
-def _old_messages(agent_id: UUID, before: datetime) -> QuerySet[Message]:
+def _old_messages(agent_id: UUID, before: datetime) -> QuerySet[models.Message]:
     """Return messages with their replies, which are removed together, in the order of the index.
 
     A message that waits for its reply stays, and one with a reply that is not old.
     """
     has_no_new_reply = Q(reply__isnull=True) | Q(reply__created_at__lt=before)
-    rows = Message.objects.filter(
+    rows = models.Message.objects.filter(
         has_no_new_reply,
         agent_id=agent_id,
         created_at__lt=before,

@@ -19,7 +19,9 @@ from konstruct.api.http import bodies, lists, schema, views
 from konstruct.api.http.operations import actor_of
 from konstruct.orchestrator import exceptions, models
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.history_import import assistants, chats, importing
+from konstruct.orchestrator.history_import import assistants
+from konstruct.orchestrator.history_import.chats import ORDERS
+from konstruct.orchestrator.history_import.importing import FORMATS, Options, request_import
 from konstruct.orchestrator.models import HistoryImport
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -275,9 +277,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
         help_text="Its name, which must stay the same if a longer export is imported.",
     )
     format = serializers.ChoiceField(
-        choices=[*importing.FORMATS],
-        required=False,
-        help_text="Default: recognized from the content.",
+        choices=[*FORMATS], required=False, help_text="Default: recognized from the content."
     )
     agent = bodies.ChannelIdField(required=False, help_text="Name or id. Only facts need none.")
     user_id = bodies.ChannelIdField(required=False, help_text="The user of what has no other.")
@@ -299,9 +299,7 @@ class NewHistoryImportSerializer(bodies.StrictSerializer):
         required=False, help_text="Zone of times without one, such as Europe/Berlin."
     )
     date_order = serializers.ChoiceField(
-        choices=[*chats.ORDERS],
-        required=False,
-        help_text="Order of dates that can be read in two ways.",
+        choices=[*ORDERS], required=False, help_text="Order of dates that can be read in two ways."
     )
     columns = serializers.DictField(
         child=bodies.TextField(),
@@ -363,12 +361,8 @@ class HistoryImportViewSet(mixins.RetrieveModelMixin, views.ApiViewSet):
             fields["agent"] = str(self.caller.agent(fields["agent"]).pk)
 
         def write() -> UUID:
-            return importing.request_import(
-                content,
-                file_name,
-                importing.Options(**fields),
-                by=actor_of(request),
-                is_dry_run=is_dry_run,
+            return request_import(
+                content, file_name, Options(**fields), by=actor_of(request), is_dry_run=is_dry_run
             ).pk
 
         return self.create_once(write, status=202)
