@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import Celery, Task
 from celery.beat import Scheduler as CeleryScheduler
-from celery.signals import beat_init, task_postrun, task_prerun, worker_init, worker_shutting_down
+from celery.signals import beat_init, task_postrun, task_prerun
 from kombu.transport import TRANSPORT_ALIASES, redis as kombu_redis
 from redis.exceptions import ConnectionError as BrokerDown, ResponseError
 from structlog.contextvars import bind_contextvars, unbind_contextvars
@@ -89,19 +89,6 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@worker_init.connect
-def _prepare_worker(**kwargs: Any) -> None:
-    """Stop a worker that could bypass row-level security. Add its checks of the database."""
-    from django.db import connections
-
-    from konstruct.worker import DatabaseGate  # only workers need it
-    from tenants.checks import refuse_unsafe_role  # needs the settings, which import this
-
-    refuse_unsafe_role()
-    connections.close_all()
-    app.steps["consumer"].add(DatabaseGate)
-
-
 @beat_init.connect
 def _start_beat(**kwargs: Any) -> None:
     """Log the schedule, write the first heartbeat, and serve metrics."""
@@ -126,11 +113,3 @@ def _bind_task_to_log(task_id: str, task: Task, **kwargs: Any) -> None:
 def _unbind_task_from_log(**kwargs: Any) -> None:
     """Remove the task from further log lines of this thread."""
     unbind_contextvars("task_name", "task_id")
-
-
-@worker_shutting_down.connect
-def _stop_soon(**kwargs: Any) -> None:
-    """Stop without waiting for long jobs."""
-    from konstruct.worker import stop_soon  # only workers need it
-
-    stop_soon()

@@ -20,10 +20,9 @@ from prometheus_client.registry import Collector
 from psycopg.errors import QueryCanceled
 
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, WEB, has_heartbeat
-from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
-from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
+from konstruct.orchestrator.identities import channel_identities, erasure_requests  # noqa: F401
 from tenants import transaction
-from tenants.audit.tombstones import TOMBSTONES
+from tenants.audit import tombstones  # noqa: F401
 from tenants.context import connection, fetch_all, fetch_value, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
@@ -42,9 +41,7 @@ STATES_PAUSE_FACTOR: Final = 20
 # Limit of a query. Without its result the gauges of the server's jobs are missing.
 QUERY_TIMEOUT_SECONDS: Final = 5
 
-# Kinds of the owner's worker only; every worker imports the tasks of the others.
-OWNER_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
-
+# KINDS has those of the owner's worker too, since their three modules are imported here.
 _SERVERS: Final = tuple(servers())
 SERVER_UP: Final = gauge(
     "konstruct_server_up", "Whether a Postgres server answers: 1 or 0.", server=_SERVERS

@@ -11,15 +11,16 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
-from celery import bootsteps, current_app
+from celery import bootsteps, current_app, signals
 from celery.worker.consumer.tasks import Tasks
 from django.conf import settings
+from django.db import connections
 
 from konstruct import __version__, metrics
 from konstruct.heartbeats import INTERVAL_SECONDS, touch_heartbeat_file, write_heartbeat
 from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import jobs, traces
-from tenants.checks import require_writable
+from tenants.checks import refuse_unsafe_role, require_writable
 from tenants.outages import OUTAGES, outage_reason
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,10 @@ def run(queues: Sequence[str]) -> None:
     traces.start("worker " + " ".join(queues))
     logger.info("Konstruct %s: worker of %s starts", __version__, ", ".join(queues))
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
+    refuse_unsafe_role()
+    connections.close_all()
+    current_app.steps["consumer"].add(DatabaseGate)
+    signals.worker_shutting_down.connect(stop_soon)
     # Celery's remote control addresses nodes by name, and a queue can have several on one host.
     node = f"{'.'.join(queues)}-{os.getpid()}@%h"
     current_app.worker_main(
@@ -63,7 +68,7 @@ def run(queues: Sequence[str]) -> None:
     end_process(0 if _is_stopping.is_set() else 1)
 
 
-def stop_soon() -> None:
+def stop_soon(**_: Any) -> None:
     """Claim no further jobs, and end this process after STOP_SECONDS if it still runs."""
     _is_stopping.set()
     jobs.stop_claiming()
@@ -133,18 +138,11 @@ class DatabaseGate(bootsteps.StartStopStep):
             logger.warning("Taking tasks again: the database is back")
         for queue in tasks.queues:
             write_heartbeat(queue.name)
-        _end_if_overdue([queue.name for queue in tasks.queues])
-
-
-def _end_if_overdue(queues: Sequence[str]) -> None:
-    """End a process if jobs that take too long hold half of its slots.
-
-    Other workers may do these jobs by now. The supervisor starts another process.
-    """
-    slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues if queue in settings.JOB_SLOTS)
-    overdue = jobs.overdue_jobs(settings.TASK_TIME_LIMIT)
-    if overdue and 2 * overdue >= slots:
-        logger.error(
-            "%s of %s jobs take longer than TASK_TIME_LIMIT: this process ends", overdue, slots
-        )
-        end_process(1)
+        # Other workers may do overdue jobs by now. The supervisor starts another process.
+        slots = sum(settings.JOB_SLOTS.get(queue.name, (0,))[0] for queue in tasks.queues)
+        overdue = jobs.overdue_jobs(settings.TASK_TIME_LIMIT)
+        if overdue and 2 * overdue >= slots:
+            logger.error(
+                "%s of %s jobs take longer than TASK_TIME_LIMIT: this process ends", overdue, slots
+            )
+            end_process(1)

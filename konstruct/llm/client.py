@@ -12,7 +12,7 @@ import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -165,8 +165,13 @@ class HttpLanguageModel:
                         endpoint=self.host,
                         attempt=attempt,
                     ),
-                    self._slot(deadline),
+                    # One of the tenant's slots for parallel requests.
+                    self.shares.slot(
+                        current_tenant_id() or NO_TENANT, seconds=max(0.0, deadline - started_at)
+                    ) as has_slot,
                 ):
+                    if not has_slot:
+                        raise self._timeout()
                     completion = self._ask(request, on_text and send, deadline, self.api)
                     usage = completion.usage or {}
                     tokens = {kind: usage[kind] for kind in _TOKENS if kind in usage}
@@ -207,15 +212,6 @@ class HttpLanguageModel:
         """
         _client(os.getpid(), self.is_guarded)  # its import may take a second
         return self._ask(request, None, time.monotonic() + self.timeout, "rerank")
-
-    @contextmanager
-    def _slot(self, deadline: float) -> Iterator[None]:
-        """Hold one of the tenant's slots for parallel requests during the block."""
-        seconds = max(0.0, deadline - time.monotonic())
-        with self.shares.slot(current_tenant_id() or NO_TENANT, seconds=seconds) as has_slot:
-            if not has_slot:
-                raise self._timeout()
-            yield
 
     def _ask(
         self, request: CompletionRequest, on_text: OnText | None, deadline: float, api: str

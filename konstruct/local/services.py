@@ -468,9 +468,7 @@ def _system_user() -> str | None:
         result = subprocess.run(
             [*command, SYSTEM_USER], capture_output=True, text=True, check=False
         )
-        try:
-            pwd.getpwnam(SYSTEM_USER)  # another process may have created it
-        except KeyError:
+        if result.returncode not in (0, 9):  # 9: another process has created it
             raise EmbeddedError(
                 f"Postgres does not run as root, and the user {SYSTEM_USER} cannot be made "
                 f"({result.stderr.strip()}): run as another user, or set DATABASE_URL"
@@ -519,9 +517,9 @@ def _run_bootstrap(database: str) -> None:
     Old functions are removed at once, because `serve` runs one version at a time.
     """
     url = database_url("superuser", database)
-    psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
+    options = ("--no-psqlrc", "--quiet", "--dbname", url, "--file", BOOTSTRAP)
     result = subprocess.run(
-        [*psql, "--dbname", url, "--file", BOOTSTRAP],
+        [binaries() / "psql", *options],
         env={
             **Service.environment,
             "KONSTRUCT_OWNER_PASSWORD": password_of("owner"),

@@ -267,8 +267,7 @@ def _add_calls(days: dict[date, Day], of: dict[str, Any]) -> None:
     used = models.F("prompt_tokens") + models.F("completion_tokens")
     of_extraction = models.Q(purpose=EXTRACTION)
     sums = groups.annotate(
-        spent=models.Sum("cost"),
-        tokens=models.Sum(used, filter=of_extraction, default=0),
+        spent=models.Sum("cost"), tokens=models.Sum(used, filter=of_extraction, default=0)
     )
     for day, spent, extraction_tokens in sums.values_list("day", "spent", "tokens"):
         days[day].add(Day(cost=spent, extraction_tokens=extraction_tokens))

@@ -53,7 +53,16 @@ class Command(KonstructCommand):
             reports.append(report)
             if not options["json"]:
                 self._show(report)
-                self._show_vectors(tenant)
+                # What `reembed` has left to do.
+                version = model_version()
+                with context.tenant_scope(tenant.id):
+                    messages = indexing.without_vectors(version).count()
+                    facts = models.MemoryEntry.objects.exclude(embedding_model=version).count()
+                if messages or facts:
+                    self.stdout.write(
+                        f"  without a vector of {version}: {messages} messages, {facts} facts: run"
+                        " reembed"
+                    )
         if options["json"]:
             self.stdout.write(json.dumps([*map(asdict, reports)], indent=2))
         if wrong := sum(len(report.findings) for report in reports):
@@ -71,17 +80,6 @@ class Command(KonstructCommand):
         )
         self._list("repaired", report.repaired)
         self._list("wrong", report.findings)
-
-    def _show_vectors(self, tenant: Tenant) -> None:
-        """Print what `reembed` has left to do."""
-        version = model_version()
-        with context.tenant_scope(tenant.id):
-            messages = indexing.without_vectors(version).count()
-            facts = models.MemoryEntry.objects.exclude(embedding_model=version).count()
-        if messages or facts:
-            self.stdout.write(
-                f"  without a vector of {version}: {messages} messages, {facts} facts: run reembed"
-            )
 
     def _list(self, heading: str, findings: list[Finding]) -> None:
         for kind, number in Counter(finding.kind for finding in findings).items():

@@ -144,8 +144,7 @@ class Agent(TenantModel):
         "of the tenant without a name of a model. Blank: the deployment's model of the tier.",
     )
     model_tier = fields.choice(
-        ModelTier.FAST,
-        help_text="fast: short contexts and low cost. reasoning: long contexts.",
+        ModelTier.FAST, help_text="fast: short contexts and low cost. reasoning: long contexts."
     )
     language_models = fields.text_list(
         blank=True,
@@ -194,7 +193,7 @@ class Agent(TenantModel):
     )
     recall_mode = fields.choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
     recall_top_k = fields.optional_small_number(
-        help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
+        help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."
     )
     recall_gate = fields.flag(
         default=True,
@@ -219,7 +218,7 @@ class Agent(TenantModel):
     )
     recall_neighbours = fields.optional_small_number(
         help_text="Number of turns before and after a memory that are included with it, 0 to 10. "
-        "Blank: as measured (0).",
+        "Blank: as measured (0)."
     )
     recall_weights = fields.json_object(
         blank=True,
@@ -237,7 +236,7 @@ class Agent(TenantModel):
     )
     escalate_after_failures = fields.optional_small_number(
         help_text="Number of failed replies in a row in a thread after which a person is called. "
-        "Blank: never.",
+        "Blank: never."
     )
     hands_to = fields.id_list(
         blank=True,
@@ -373,10 +372,7 @@ class Agent(TenantModel):
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         policy = RecallPolicy(
-            gate=self.recall_gate,
-            weights=weights,
-            language=self.language,
-            time_zone=self.time_zone,
+            gate=self.recall_gate, weights=weights, language=self.language, time_zone=self.time_zone
         )
         return replace(policy.with_preset(self.recall_preset), **chosen)
 
@@ -451,7 +447,7 @@ class AgentVersion(TenantModel):
         verbose_name = "version of an agent"
         verbose_name_plural = "versions of agents"
         constraints = [
-            models.UniqueConstraint(fields=["agent_id", "number"], name="agent_version_number"),
+            models.UniqueConstraint(fields=["agent_id", "number"], name="agent_version_number")
         ]
 
     def __str__(self) -> str:
@@ -521,10 +517,7 @@ class QuestionAnswer(TenantModel):
         f"{SavedQuestion.personal_data.of_person})",
         # Another run replaces the answer of a version.
         export=Export(
-            kind="question_answers",
-            position=26,
-            key=("question_id", "version"),
-            is_mutable=True,
+            kind="question_answers", position=26, key=("question_id", "version"), is_mutable=True
         ),
     )
 
@@ -532,7 +525,7 @@ class QuestionAnswer(TenantModel):
         verbose_name = "answer to a saved question"
         verbose_name_plural = "answers to saved questions"
         constraints = [
-            models.UniqueConstraint(fields=["question", "version"], name="question_answer_version"),
+            models.UniqueConstraint(fields=["question", "version"], name="question_answer_version")
         ]
 
     def __str__(self) -> str:

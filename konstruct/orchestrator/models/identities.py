@@ -20,8 +20,7 @@ class ChannelIdentity(TenantModel):
     )
     native_id = models.TextField("id", help_text="The sender's id in the channel.")
     own_id = models.TextField(
-        "own user id",
-        help_text="The identity's own user id; no other identity has the same.",
+        "own user id", help_text="The identity's own user id; no other identity has the same."
     )
     user_id = models.TextField("user", help_text="The user that the identity belongs to.")
     name = optional_text(help_text="The sender's name in the channel.")

@@ -62,7 +62,7 @@ class LanguageModel(TenantModel):
     )
     timeout_seconds = fields.optional_number(
         help_text="Seconds for an answer, at most the deployment's LLM_TIMEOUT. A model that has a "
-        "next one gets at most half of the time that is left. Blank: LLM_TIMEOUT.",
+        "next one gets at most half of the time that is left. Blank: LLM_TIMEOUT."
     )
     max_tokens_per_day = fields.optional_number(
         "maximum tokens a day",
@@ -71,7 +71,7 @@ class LanguageModel(TenantModel):
     )
     position = fields.optional_small_number(
         help_text="Place among the models of agents without own ones, lowest first. Blank: it is "
-        "only for agents that name it.",
+        "only for agents that name it."
     )
     min_score = models.FloatField(
         "minimum score",
@@ -188,17 +188,13 @@ class ModelCall(TenantModel):
     class Meta:
         verbose_name = "call of a language model"
         verbose_name_plural = "calls of language models"
-        constraints = [
-            fields.one_of("outcome", CallOutcome, "model_call_outcome"),
-        ]
+        constraints = [fields.one_of("outcome", CallOutcome, "model_call_outcome")]
         indexes = [
             models.Index(
                 fields=["created_at", "agent_id"], include=["tenant_id"], name="model_call_time"
             ),
             models.Index(
-                fields=["created_at"],
-                condition=models.Q(outcome=""),
-                name="model_call_unknown",
+                fields=["created_at"], condition=models.Q(outcome=""), name="model_call_unknown"
             ),
             models.Index(
                 fields=["message", "created_at"],
@@ -277,7 +273,7 @@ class DailyActivity(TenantModel):
                 fields=["day", "agent_id", "channel"],
                 nulls_distinct=False,
                 name="daily_activity_day",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -74,13 +74,6 @@ class ErasureProgress:
         self._request.refresh_from_db(fields=["progress"])
         self.found = self._request.progress or self.found
 
-    def begin_round(self, person: Person, messages: int) -> None:
-        """Record the person of this round, and the number of messages to remove."""
-        removed = self.found["messages"]["removed"]
-        self.found |= {**person.fields(), "rounds": self.found["rounds"] + 1}
-        self.found["messages"] = {"removed": removed, "of": removed + messages}
-        self.step("removes keys")
-
     def step(self, step: str) -> None:
         """Record the step that begins."""
         self.found["step"] = step
@@ -218,7 +211,10 @@ def _end(
 def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replayed: bool) -> Person:
     """Run one round of the erasure; return the person, with all ids and threads found so far."""
     person = Person.of(request, progress.found)
-    progress.begin_round(person, person.messages.count())
+    progress.found |= {**person.fields(), "rounds": progress.found["rounds"] + 1}
+    done = progress.found["messages"]
+    done["of"] = done["removed"] + person.messages.count()
+    progress.step("removes keys")
     if person.agent_id is None:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
