@@ -56,7 +56,6 @@ class ContentSecurityMiddleware:
         for prefix, policy in POLICIES.items():
             if request.path.startswith(prefix):
                 response.headers.setdefault("Content-Security-Policy", policy)
-                response.headers.setdefault("Referrer-Policy", "same-origin")
         return response
 
 

@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin import pages
@@ -271,7 +270,7 @@ class AgentNameAdmin(AuditedAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.annotate(**names)
 
-    @display(description=_("Agent"))
+    @admin.display(description=_("Agent"))
     def agent(self, row: Any) -> str:
         """The agent's name, or its id if there is no such agent any more."""
         return row.agent_name or str(row.agent_id or gettext("all agents"))
@@ -382,12 +381,12 @@ class AccessEventAdmin(base.EventColumns, AgentRowsAdmin):
         """Search by an actor, the id of a row or an address, or by the id of a person."""
         return super().search(request, rows, query) | rows.filter(about_people(query))
 
-    @display(description=_("User"))
+    @admin.display(description=_("User"))
     def user_id(self, event: Any) -> str:
         """The id of the user; empty once the person is erased."""
         return event.user_id or ""
 
-    @display(description=_("Who was shown"))
+    @admin.display(description=_("Who was shown"))
     def shown_people(self, event: Any) -> str:
         """The names and ids of the people that were shown, of those that are not erased."""
         if not hasattr(event, "known_people"):

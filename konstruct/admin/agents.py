@@ -15,7 +15,6 @@ from django.utils.html import format_html
 from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold import widgets
-from unfold.decorators import display
 
 from konstruct.admin import access
 from konstruct.admin.pages import agent_names, link, mark_difference, show_outcome
@@ -190,27 +189,27 @@ class AgentAdmin(access.AuditedAdmin):
             tenant_id=context.required_tenant_id(), id=obj.pk, author=author, note=note, **values
         )
 
-    @display(description=_label("hands_to"))
+    @admin.display(description=_label("hands_to"))
     def other_agents(self, agent: Agent) -> str:
         """The names of the agents that it may hand a conversation to."""
         return display_value(agent.hands_to, agent_names())
 
-    @display(description=_label("hand_over_on"))
+    @admin.display(description=_label("hand_over_on"))
     def hand_over_rules(self, agent: Agent) -> str:
         """The phrases that hand a conversation over, with the names of the agents."""
         return display_value(agent.hand_over_on, agent_names())
 
-    @display(description=_("Languages of the embedding model"))
+    @admin.display(description=_("Languages of the embedding model"))
     def known_languages(self, agent: Agent) -> str:
         """The languages in which memories are found by their meaning; in others by their words."""
         return language_names(known_languages())
 
-    @display(description=_("Versions"))
+    @admin.display(description=_("Versions"))
     def versions(self, agent: Agent) -> str:
         """A link to the versions of the agent."""
         return link(gettext("See each change, and roll back"), "agent_versions", agent.pk)
 
-    @display(description=_("Try it"))
+    @admin.display(description=_("Try it"))
     def trial(self, agent: Agent) -> str:
         """A link to the dry runs, and a button that sends them the edited form in a new tab."""
         return format_html(
@@ -359,12 +358,12 @@ class LanguageModelAdmin(access.AuditedAdmin):
         """Delete a model that no agent names."""
         language_models.delete_language_model(obj)
 
-    @display(description=_("Key"), boolean=True)
+    @admin.display(description=_("Key"), boolean=True)
     def has_key(self, model: LanguageModel) -> bool:
         """Whether it has a key."""
         return bool(model.secret_key)
 
-    @display(description=_("Test"))
+    @admin.display(description=_("Test"))
     def test(self, model: LanguageModel) -> str:
         """A button that tests the stored model."""
         return format_html(

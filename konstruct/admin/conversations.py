@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.admin import ModelAdmin
+from django.contrib import admin
 from django.db.models import CharField, Model, OuterRef, QuerySet, Value
 from django.db.models.fields import UUIDField
 from django.db.models.functions import Left
@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.dataclasses import SearchResult
-from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from konstruct.admin import access, escalations, pages
@@ -89,7 +88,7 @@ class ConversationList(access.PageList):
         """Search by a person's id or name."""
         return rows.filter(user_id__in=find_people(query)[: pages.MAX_CHOICES])
 
-    @display(description=_("Latest message"))
+    @admin.display(description=_("Latest message"))
     def beginning(self, message: Any) -> str:
         """The speaker, and the beginning of the text."""
         return f"{speaker(message)}: {message.shown or gettext('(empty)')}"
@@ -316,7 +315,7 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     row_id = pages.as_uuid(query)
     if row_id is None:
         return
-    admins: dict[str, ModelAdmin[Any]] = {
+    admins: dict[str, admin.ModelAdmin[Any]] = {
         model._meta.label: model_admin
         for model, model_admin in tenant_site._registry.items()
         if isinstance(model._meta.pk, UUIDField) and model_admin.has_view_permission(request)

@@ -8,7 +8,6 @@ from uuid import UUID
 from django import forms
 from django.apps import apps
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -117,7 +116,7 @@ class PersonErasureForm(ErasureForm):
         """Refuse another id."""
         typed: str = self.cleaned_data["typed"]
         if typed != self._user_id:
-            raise ValidationError(gettext("This is not the id of the user."))
+            raise forms.ValidationError(gettext("This is not the id of the user."))
         return typed
 
 

@@ -13,7 +13,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
 
 from konstruct.admin import access, pages
 from konstruct.orchestrator.extraction import runs
@@ -323,7 +322,7 @@ class FactEventAdmin(access.AuditedReadOnlyAdmin):
     sortable_by = ()
     ordering = ("-number",)
 
-    @display(description=_("reason"))
+    @admin.display(description=_("reason"))
     def why(self, event: FactEvent) -> str:
         """The author's reason, or one of the platform's."""
         return event.reason if event.author_kind == AuthorKind.PERSON else translated(event.reason)

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
@@ -22,7 +21,6 @@ from django.utils.functional import cached_property
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.api.models import valid_id
@@ -128,9 +126,9 @@ class UserField(forms.CharField):
                 f"{name} ({user_id})" if name else user_id for name, user_id in people
             )
             problem = gettext("Several people have this name: %(people)s. Choose one by the id.")
-            raise ValidationError(problem % {"people": listed})
+            raise forms.ValidationError(problem % {"people": listed})
         if typed and self._is_known:
-            raise ValidationError(gettext("No person has this id or name."))
+            raise forms.ValidationError(gettext("No person has this id or name."))
         return typed
 
 
@@ -275,7 +273,7 @@ def id_html(value: Any) -> SafeString | str:
 def link_column(name: str, description: Any, text: Any, page: str) -> Any:
     """Return a column of a list with a link to the page of the row whose id a field has."""
 
-    @display(description=description)
+    @admin.display(description=description)
     def value(row: Any) -> SafeString | str:
         return link(text, page, key) if (key := getattr(row, name)) else ""
 
@@ -286,7 +284,7 @@ def link_column(name: str, description: Any, text: Any, page: str) -> Any:
 def column(name: str, description: Any, **options: Any) -> Any:
     """Return a column of a list for an annotation; the options are those of `display`."""
 
-    @display(description=description, **options)
+    @admin.display(description=description, **options)
     def value(row: Any) -> Any:
         return getattr(row, name)
 
@@ -294,7 +292,7 @@ def column(name: str, description: Any, **options: Any) -> Any:
     return value
 
 
-@display(description=_("User"), ordering="user_id")
+@admin.display(description=_("User"), ordering="user_id")
 def user(row: Any) -> SafeString | str:
     """The name and the id of a row's user, for lists."""
     known, shown = getattr(row, "person_name", ""), id_html(row.user_id)
@@ -304,13 +302,13 @@ def user(row: Any) -> SafeString | str:
 user.__name__ = "user_id"
 
 
-@display(description=_("User"))
+@admin.display(description=_("User"))
 def person(row: Any) -> str:
     """The name and the whole id of a row's user."""
     return f"{row.person_name} ({row.user_id})" if row.person_name else row.user_id or "-"
 
 
-@display(description=_("Content"))
+@admin.display(description=_("Content"))
 def shortened(row: Any) -> str:
     """The beginning of a text, for lists."""
     return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"

@@ -19,7 +19,6 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
 
 from konstruct.admin import access, pages
 from konstruct.orchestrator.identities import channel_identities, timeline
@@ -270,12 +269,12 @@ class PersonList(access.PageList):
             return redirect(reverse("admin:person", query={"user": asked}))
         return super().changelist_view(request, extra_context)
 
-    @display(description=_("Person"))
+    @admin.display(description=_("Person"))
     def person(self, user: Any) -> str:
         """The name, and other names."""
         return ", ".join(dict.fromkeys([user.name, *user.names])) or user.user_id
 
-    @display(description=_("Agents"))
+    @admin.display(description=_("Agents"))
     def agents(self, user: Any) -> int:
         """The number of agents with messages of the person."""
         return len(user.agents)

@@ -10,7 +10,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
 
 from konstruct.admin import access, pages, queue
 from konstruct.orchestrator.models import Agent
@@ -48,7 +47,7 @@ class MessageAdmin(MemoryAdmin):
         "agent_id",
     )
 
-    @display(description=_("Conversation"))
+    @admin.display(description=_("Conversation"))
     def conversation(self, message: models.Message) -> str:
         """A link to the conversation."""
         return pages.link(gettext("Open conversation"), "conversation", message.pk)
@@ -98,12 +97,12 @@ class RecallEventAdmin(MemoryAdmin):
         question = Left("reply__in_reply_to__content", MAX_QUERY_CHARACTERS)
         return super().get_queryset(request).defer("packed").annotate(question=question)
 
-    @display(description=_("Query"))
+    @admin.display(description=_("Query"))
     def query(self, event: Any) -> str:
         """The beginning of the message that was answered."""
         return event.question or ""
 
-    @display(description=_("Sources of the reply"))
+    @admin.display(description=_("Sources of the reply"))
     def why(self, event: models.RecallEvent) -> str:
         """A link to the reply and its sources."""
         if event.reply_id is None:

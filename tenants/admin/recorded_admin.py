@@ -28,7 +28,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from pgvector.django import BitField, VectorField
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 
 from tenants import error_texts, transaction
 from tenants.admin import exports, sites
@@ -171,12 +170,12 @@ class EventColumns:
     ordering = ("-id",)
     sortable_by = ()
 
-    @display(description=_("Subject"))
+    @admin.display(description=_("Subject"))
     def subject_label(self, event: Any) -> str:
         """The kind of thing, which the log has in English."""
         return gettext(event.subject)
 
-    @display(description=_("Before → after, or parameters"))
+    @admin.display(description=_("Before → after, or parameters"))
     def changed(self, event: Any) -> str:
         """The changed fields or the parameters, abridged."""
         changes = [f"{name}: {old} → {new}" for name, old, new in _fields(event.detail)]

@@ -16,7 +16,6 @@ from django.core.exceptions import ValidationError as FieldInvalid
 from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from rest_framework import pagination, serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
@@ -221,7 +220,7 @@ class CursorPagination(pagination.CursorPagination):
         backwards = False
         if cursor is not None:
             if not CURSOR.search(cursor):
-                raise ValidationError({self.cursor_query_param: CURSOR_TEXT.message})
+                raise serializers.ValidationError({self.cursor_query_param: CURSOR_TEXT.message})
             try:
                 order, direction, *position = self.signer.unsign_object(cursor)
             except (signing.BadSignature, ValueError) as error:
@@ -262,7 +261,7 @@ class CursorPagination(pagination.CursorPagination):
         size = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
         if not 1 <= size <= self.max_page_size:
             hint = f"Give a whole number from 1 to {self.max_page_size}."
-            raise ValidationError({self.page_size_query_param: hint})
+            raise serializers.ValidationError({self.page_size_query_param: hint})
         return size
 
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
@@ -272,7 +271,7 @@ class CursorPagination(pagination.CursorPagination):
             return tuple(view.ordering)
         if chosen not in self.choices(view):
             hint = f"Use one of: {', '.join(self.choices(view))}."
-            raise ValidationError({self.ordering_query_param: hint})
+            raise serializers.ValidationError({self.ordering_query_param: hint})
         sign, unique = chosen[: chosen.startswith("-")], view.ordering[-1].lstrip("-")
         return tuple(dict.fromkeys([chosen, f"{sign}{unique}"]))
 
