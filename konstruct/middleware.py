@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponsePermanentRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
@@ -45,11 +45,15 @@ POLICIES: Final = {
 }
 
 
-class ContentSecurityMiddleware:
-    """Adds the policy to every page of the admin and of the API's documentation."""
+class Middleware:
+    """A middleware, with what answers the request after it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
+
+
+class ContentSecurityMiddleware(Middleware):
+    """Adds the policy to every page of the admin and of the API's documentation."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
@@ -59,17 +63,14 @@ class ContentSecurityMiddleware:
         return response
 
 
-class LanguageMiddleware:
+class LanguageMiddleware(Middleware):
     """Serves pages in the language of the user menu's cookie, or of Accept-Language.
 
     Django's middleware would do the same for the APIs. Their texts are always English, because
     programs compare them. Addresses contain no language, so the URL configuration is not searched.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def __call__(self, request: HttpRequest) -> HttpResponse:
         if problems.accepts_api_keys(request.path):
             return self.get_response(request)
         language = translation.get_language_from_request(request)
@@ -85,16 +86,13 @@ HEADER = "X-Request-ID"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
-class RequestIdMiddleware:
+class RequestIdMiddleware(Middleware):
     """Takes the caller's X-Request-ID, or makes one, and sends it back.
 
     From here on the log lines of the request name its ids. Under Konstruct's web server a request
     has its own context, so the lines that Django writes after all middleware name them too. Under
     other servers the next request has the same thread and context, so the ids are cleared.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         sent_id = request.headers.get(HEADER, "")
@@ -113,8 +111,6 @@ class RequestIdMiddleware:
                 clear_contextvars()
 
 
-GetResponse = Callable[[HttpRequest], HttpResponse]
-
 # Headers that a problem document copies from the response that it replaces.
 COPIED_HEADERS = ("Retry-After",)
 SUSPENDED = "This tenant is suspended. Its operator can resume it; its data is kept."
@@ -122,14 +118,11 @@ SUSPENDED = "This tenant is suspended. Its operator can resume it; its data is k
 MAX_SCANNED_BYTES = 1 << 16
 
 
-class ProblemMiddleware:
+class ProblemMiddleware(Middleware):
     """Converts errors of paths that accept API keys to the error format of the path.
 
     Django refuses some requests before a view sees them, such as an unknown host or path.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
@@ -178,15 +171,12 @@ class SlashMiddleware(CommonMiddleware):
     response_redirect_class = PreservingRedirect
 
 
-class ApiKeyTenantMiddleware:
+class ApiKeyTenantMiddleware(Middleware):
     """Looks up the API key of a request, with its tenant and agent: `request.key_lookup`.
 
     On a host that serves all tenants it enters the tenant that the key names. This grants no
     access: authentication checks the key.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not problems.accepts_api_keys(request.path):

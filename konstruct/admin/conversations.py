@@ -5,9 +5,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import CharField, Model, OuterRef, QuerySet, Value
+from django.db.models import CharField, Model, OuterRef, QuerySet, Value, functions
 from django.db.models.fields import UUIDField
-from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -79,7 +78,7 @@ class ConversationList(access.PageList):
         user_id = request.GET.get("user", "").replace("\0", "")
         people: Any = {"agent_ids": pages.agent_names(), "user_ids": [user_id]} if user_id else {}
         return lists.last_of_threads(rows, **people).annotate(
-            shown=Left("content", MAX_PREVIEW_CHARACTERS),
+            shown=functions.Left("content", MAX_PREVIEW_CHARACTERS),
             title=lists.of_conversation("title"),
             origin=lists.channel_of_thread(),
         )

@@ -13,8 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
-from unfold.widgets import UnfoldAdminIntegerFieldWidget
+from unfold import decorators, widgets
 
 from konstruct.admin import access, pages
 from konstruct.api.http.problems import current_request_id
@@ -206,7 +205,7 @@ class ErasureAdmin(access.RowPageAdmin):
             "quoted": len(receipt.get("quoted_in") or []),
         }
 
-    @display(description=_("State"), label=BADGES)
+    @decorators.display(description=_("State"), label=BADGES)
     def state(self, request: ErasureRequest | MessageErasure) -> str:
         """Return the word for the state of the request."""
         if request.done_at:
@@ -281,7 +280,7 @@ class RetentionForm(error_texts.TranslatedModelForm):
     days = forms.IntegerField(
         label=_("Days"),
         validators=[MinValueValidator(1), MaxValueValidator(retention_rules.MAX_DAYS)],
-        widget=UnfoldAdminIntegerFieldWidget,
+        widget=widgets.UnfoldAdminIntegerFieldWidget,
         help_text=_(
             "Older messages are removed every hour, with their vectors and records, and "
             "cannot be restored. Facts have their own expiry. Fewer days than now take effect "
@@ -312,7 +311,7 @@ class RetentionRuleAdmin(access.AgentNameAdmin):
     actions = None  # rules are deleted one by one: each is checked
     change_form_outer_before_template = "konstruct/retention_change.html"
 
-    @display(description=_("Agent"))
+    @decorators.display(description=_("Agent"))
     def agent(self, row: Any) -> str:
         """The agent's name, or all others."""
         return super().agent(row) if row.agent_id else str(ALL_OTHERS)

@@ -10,8 +10,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.html import format_html
+from django.utils import html, timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin import access, pages
@@ -192,7 +191,7 @@ def _edit(request: HttpRequest, fact: MemoryEntry) -> EditForm | None:
     if changes and also_said(MemoryEntry.objects.get(pk=fact.pk)):
         address = reverse("admin:memory_memoryentry_change", args=[fact.pk]) + "#also-said"
         text = gettext("Other messages say the old value.")
-        messages.info(request, format_html('<a href="{}">{}</a>', address, text))
+        messages.info(request, html.format_html('<a href="{}">{}</a>', address, text))
     return None
 
 

@@ -10,8 +10,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import display_for_field
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Q, QuerySet, functions
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.text import capfirst
@@ -159,7 +158,7 @@ class StateFilter(recorded_admin.ChoiceFilter):
         facts = queryset.entries()
         if self.value() in FactState.values:
             return facts.filter(state=self.value())
-        over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
+        over = Q(valid_to__lte=functions.Now()) | Q(expires_at__lte=functions.Now())
         return facts.filter(over) if self.value() == "ended" else facts
 
 

@@ -14,9 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import http, timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin import pages
@@ -155,7 +154,7 @@ def export_person(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(
             exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
         )
-    disposition = content_disposition_header(True, f"{user_id[:80]}.json")
+    disposition = http.content_disposition_header(True, f"{user_id[:80]}.json")
     return exports.streamed(
         request,
         exported.as_json(),

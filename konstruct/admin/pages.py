@@ -15,10 +15,8 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.formats import number_format
+from django.utils import formats, html, timezone
 from django.utils.functional import cached_property
-from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -190,7 +188,7 @@ class AtLeast(int):
     """A number where counting stopped."""
 
     def __str__(self) -> str:
-        return f"{number_format(int(self), force_grouping=True)}+"
+        return f"{formats.number_format(int(self), force_grouping=True)}+"
 
 
 class BoundedPaginator(Paginator):
@@ -262,12 +260,12 @@ def link(text: str, page: str, *arguments: Any, **parts: Any) -> SafeString:
         parts: `query` and `fragment` of its address.
     """
     address = reverse(f"admin:{page}", args=arguments, **parts)
-    return format_html('<a class="k-link" href="{}">{}</a>', address, text)
+    return html.format_html('<a class="k-link" href="{}">{}</a>', address, text)
 
 
 def id_html(value: Any) -> SafeString | str:
     """Return an id for a list, which cuts a long one."""
-    return format_html('<bdi class="k-id" title="{0}">{0}</bdi>', value) if value else "-"
+    return html.format_html('<bdi class="k-id" title="{0}">{0}</bdi>', value) if value else "-"
 
 
 def link_column(name: str, description: Any, text: Any, page: str) -> Any:
@@ -296,7 +294,7 @@ def column(name: str, description: Any, **options: Any) -> Any:
 def user(row: Any) -> SafeString | str:
     """The name and the id of a row's user, for lists."""
     known, shown = getattr(row, "person_name", ""), id_html(row.user_id)
-    return format_html("<bdi>{}</bdi> {}", known, shown) if known else shown
+    return html.format_html("<bdi>{}</bdi> {}", known, shown) if known else shown
 
 
 user.__name__ = "user_id"
@@ -333,17 +331,17 @@ def mark_difference(old: str, new: str) -> SafeString:
     before, after = before[begin : len(before) - end], after[begin : len(after) - end]
     if len(before) > MAX_WORDS or len(after) > MAX_WORDS:
         before, after = ["".join(before)], ["".join(after)]
-    parts: list[str] = [conditional_escape("".join(opening))]
+    parts: list[str] = [html.conditional_escape("".join(opening))]
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     for kind, i, j, k, n in matcher.get_opcodes():
         if kind == "equal":
-            parts.append(conditional_escape("".join(after[k:n])))
+            parts.append(html.conditional_escape("".join(after[k:n])))
             continue
         if j > i:
-            parts.append(format_html("<del>{}</del>", "".join(before[i:j])))
+            parts.append(html.format_html("<del>{}</del>", "".join(before[i:j])))
         if n > k:
-            parts.append(format_html("<ins>{}</ins>", "".join(after[k:n])))
-    parts.append(conditional_escape("".join(closing)))
+            parts.append(html.format_html("<ins>{}</ins>", "".join(after[k:n])))
+    parts.append(html.conditional_escape("".join(closing)))
     return mark_safe("".join(parts))  # noqa: S308  (each part is escaped)
 
 
@@ -360,8 +358,8 @@ def marked_spans(text: str, spans: Iterable[tuple[int, int]]) -> SafeString:
         start = max(start, position)
         if start < end and start < len(text):
             parts += [
-                conditional_escape(text[position:start]),
-                format_html("<mark>{}</mark>", text[start:end]),
+                html.conditional_escape(text[position:start]),
+                html.format_html("<mark>{}</mark>", text[start:end]),
             ]
             position = end
-    return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
+    return mark_safe("".join([*parts, html.conditional_escape(text[position:])]))  # noqa: S308  (escaped)

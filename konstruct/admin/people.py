@@ -8,16 +8,13 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
-from django.core import signing
-from django.core.exceptions import BadRequest
+from django.core import exceptions, signing
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left, Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.dateparse import parse_date
-from django.utils.http import urlencode
+from django.utils import dateparse, http, timezone
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin import access, pages
@@ -58,7 +55,7 @@ def person(request: HttpRequest) -> Content:
     if request.method == "POST" and request.user.has_perm(CHANGE):
         name = request.POST.get("zone", "")
         if name and name not in time_zones():
-            raise BadRequest("unknown time zone")
+            raise exceptions.BadRequest("unknown time zone")
         access.log_access(request, Action.EDIT, "time zone", user_id=user_id, zone=name)
         set_time_zone(user_ids, name)
         return redirect(reverse("admin:person", query={"user": user_id}))
@@ -76,7 +73,7 @@ def person(request: HttpRequest) -> Content:
     return {
         "user_id": user_id,
         "spelled": as_code_points(user_id),
-        "query": urlencode({"user": user_id}),
+        "query": http.urlencode({"user": user_id}),
         "name": next(iter(names), ""),
         "other_names": names[1:],
         "linked": user_ids[1:],
@@ -100,7 +97,7 @@ def person(request: HttpRequest) -> Content:
 def _as_of(request: HttpRequest, zone: ZoneInfo) -> tuple[date, datetime] | tuple[None, None]:
     """Return the day that the page is to show, and the moment of its end; None for now."""
     try:
-        day = parse_date(request.GET.get("at", ""))
+        day = dateparse.parse_date(request.GET.get("at", ""))
         if day is None:
             return None, None
         moment = datetime.combine(day + timedelta(days=1), time.min, zone)

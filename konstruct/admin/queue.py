@@ -9,13 +9,12 @@ from django.contrib import admin, messages
 from django.db import DatabaseError
 from django.db.models import F, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
+from django.utils import dateparse, timezone
 from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin import access, pages
-from konstruct.api.health import readiness
+from konstruct.api import health
 from konstruct.channels import delivery, inbox
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.orchestrator import models, replies, usage
@@ -201,7 +200,7 @@ class DailyUsageAdmin(access.AuditedReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the quotas and the days."""
         tenant = usage.tenant_row()
-        measured_at = parse_datetime(tenant.usage.get("measured_at", ""))
+        measured_at = dateparse.parse_datetime(tenant.usage.get("measured_at", ""))
         quotas = {"quotas": _quotas(tenant), "measured_at": measured_at}
         return super().changelist_view(request, {**(extra_context or {}), **quotas})
 
@@ -252,7 +251,7 @@ def _quotas(tenant: Tenant) -> list[dict[str, Any]]:
 def processes(request: HttpRequest) -> dict[str, Any]:
     """List the services and worker processes with their states, as `/health/ready` does."""
     record_person_action(request, "list", "processes")
-    return {"checks": readiness().items()}
+    return {"checks": health.readiness.state().items()}
 
 
 @admin.register(models.ToolCall, site=sites.tenant_site)

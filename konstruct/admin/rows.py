@@ -3,8 +3,7 @@
 from typing import Any, Final
 
 from django.contrib import admin, messages
-from django.db.models import Case, F, QuerySet, When
-from django.db.models.functions import Left
+from django.db.models import Case, F, QuerySet, When, functions
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -94,7 +93,7 @@ class RecallEventAdmin(MemoryAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        question = Left("reply__in_reply_to__content", MAX_QUERY_CHARACTERS)
+        question = functions.Left("reply__in_reply_to__content", MAX_QUERY_CHARACTERS)
         return super().get_queryset(request).defer("packed").annotate(question=question)
 
     @admin.display(description=_("Query"))

@@ -9,16 +9,13 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import OuterRef, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast
+from django.db.models import OuterRef, QuerySet, Subquery, TextField, functions
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils import timezone
-from django.utils.html import format_html
+from django.utils import html, timezone
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.decorators import display
+from unfold import decorators, widgets
 from unfold.forms import AdminPasswordChangeForm
-from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from konstruct.admin.access import AuditedAdmin, log_row_access, logged_change
 from konstruct.admin.pages import PageForm, link, show_outcome
@@ -39,7 +36,7 @@ CHANGE = "auth.change_user"
 class PersonForm(error_texts.TranslatedModelForm):
     """A person with one role."""
 
-    role = forms.ChoiceField(label=_("Role"), widget=UnfoldAdminRadioSelectWidget)
+    role = forms.ChoiceField(label=_("Role"), widget=widgets.UnfoldAdminRadioSelectWidget)
     granter: User
     """The person who fills in the form, who grants no more than they have themselves."""
 
@@ -131,26 +128,26 @@ class PersonAdmin(recorded_admin.RecordedPeopleAdmin, AuditedAdmin):  # type: ig
         form.granter = request.user
         return form
 
-    @display(description=_("Role"))
+    @decorators.display(description=_("Role"))
     def role(self, user: User) -> str:
         """The role of a person."""
         if user.is_superuser:
             return gettext("superuser")
         return ", ".join(sorted(group.name for group in user.groups.all())) or gettext("none")
 
-    @display(description=_("State"), label=recorded_admin.BADGES)
+    @decorators.display(description=_("State"), label=recorded_admin.BADGES)
     def state(self, user: User) -> str:
         """Whether a person can log in."""
         if not user.is_active:
             return gettext("deactivated")
         return gettext("active") if user.has_usable_password() else gettext("invited")
 
-    @display(description=_("Password"))
+    @decorators.display(description=_("Password"))
     def access(self, user: User) -> str:
         """Links to invite a person, and to set the password."""
         if user.pk is None:
             return ""
-        return format_html(
+        return html.format_html(
             "{} · {}",
             link(gettext("Invite, or send a new link"), "invite_person", user.pk),
             link(gettext("Set a password"), "auth_user_password_change", user.pk),
@@ -250,12 +247,12 @@ class ApiKeyAdmin(AuditedAdmin):
         return {"scopes": DEFAULT_SCOPES, **super().get_changeform_initial_data(request)}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        people = User.objects.annotate(key=Cast("pk", TextField()))
+        people = User.objects.annotate(key=functions.Cast("pk", TextField()))
         names = people.filter(key=OuterRef("created_by")).values("username")
         keys: QuerySet[Any] = super().get_queryset(request)
         return keys.annotate(creator_name=Subquery(names))
 
-    @display(description=_("state"), label=recorded_admin.BADGES)
+    @decorators.display(description=_("state"), label=recorded_admin.BADGES)
     def state(self, key: ApiKey) -> str:
         """Return the word for the row's state."""
         if key.revoked_at is not None:
@@ -263,18 +260,18 @@ class ApiKeyAdmin(AuditedAdmin):
         is_valid = key.expires_at is None or key.expires_at > timezone.now()
         return gettext("valid") if is_valid else gettext("expired")
 
-    @display(description=_("Change"))
+    @decorators.display(description=_("Change"))
     def change(self, key: ApiKey) -> str:
         """A link to roll a key that is valid."""
         is_valid = self.state(key) == gettext("valid")
         return link(gettext("Roll"), "roll_key", key.pk) if is_valid else ""
 
-    @display(description=_("Scopes"))
+    @decorators.display(description=_("Scopes"))
     def scope_names(self, key: ApiKey) -> str:
         """Return the scopes of the key."""
         return ", ".join(gettext(scope) for scope in key.scopes)
 
-    @display(description=_("Created by"))
+    @decorators.display(description=_("Created by"))
     def creator(self, key: Any) -> str:
         """The name of the person who made the key, or the command."""
         return key.creator_name or key.created_by or gettext("a command")

@@ -50,7 +50,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     If another part of the deployment is missing, the status is `degraded` with 200, because it
     would not help to take this process out of service.
     """
-    state = readiness()
+    state = readiness.state()
     failed = {name for name, outcome in state.items() if outcome != "ok"}
     if not failed:
         status = "ok"
@@ -87,12 +87,7 @@ class Readiness:
         return self._state
 
 
-_readiness = Readiness()
-
-
-def readiness() -> dict[str, str]:
-    """Return the outcome of each check of this process, at most RESULT_SECONDS old."""
-    return _readiness.state()
+readiness = Readiness()
 
 
 def _run_checks(previous: Mapping[str, str]) -> dict[str, str]:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
-from django.db.models import QuerySet
-from django.db.models.functions import Now
+from django.db.models import QuerySet, functions
 
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator import messages, replies, tool_calls
@@ -268,7 +267,7 @@ def deliver(lease: Lease) -> None:
         for number, part in enumerate(parts_of(view, delivery, adapter)):
             show_part(delivery, number, part, adapter, lease)
         with lease.transaction():
-            rows.update(delivered_at=Now())
+            rows.update(delivered_at=functions.Now())
             if not DELIVERIES.finish(lease.key, unless_requeued=True):
                 rows.update(delivered_at=None)  # the message has changed meanwhile
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models import F, QuerySet, functions
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
@@ -120,7 +119,7 @@ def rotate_secret(webhook_id: UUID) -> tuple[Subscription, str]:
     """
     with transaction.atomic():
         webhook = webhooks().select_for_update().get(pk=webhook_id)
-        webhook.previous_secret, webhook.previous_until = webhook.secret, Now() + OVERLAP
+        webhook.previous_secret, webhook.previous_until = webhook.secret, functions.Now() + OVERLAP
         secret = _set_new_secret(webhook)
         webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
     webhook.refresh_from_db()
@@ -162,7 +161,7 @@ def _send(lease: jobs.Lease) -> None:
         raise ReceiverRefused(str(error)) from error
     with lease.transaction():
         if is_sent:
-            rows.update(delivered_at=Now())
+            rows.update(delivered_at=functions.Now())
         else:
             rows.delete()
         lease.finish()

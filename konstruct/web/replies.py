@@ -119,11 +119,12 @@ class Replies:
 
     def start(self) -> None:
         """Subscribe, in empty contexts: log lines must not name a request."""
-        read, check = (
+        works = (
+            self._listen(),
+            self._poll(),
             self._in_batches(self._unread, self._read_texts),
             self._in_batches(self._new, self._check),
         )
-        works = (self._listen(), self._poll(), read, check)
         self._tasks = [asyncio.create_task(work, context=Context()) for work in works]
 
     def stop(self) -> None:

@@ -20,10 +20,7 @@ from django.db.models import DateTimeField, GeneratedField, Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
-from django.utils.dateparse import parse_date
-from django.utils.formats import date_format, number_format
-from django.utils.html import strip_tags
+from django.utils import dateparse, formats, html, timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy as _
 from pgvector.django import BitField, VectorField
@@ -135,12 +132,12 @@ BADGES: Final = Colours(
 def format_number(number: float | Decimal, decimals: int = 0) -> str:
     """Return a number with the separators of the reader's language, rounded to some decimals."""
     # Django's function cuts decimals off.
-    return str(number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))
+    return str(formats.number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))
 
 
 def time_text(moment: datetime) -> str:
     """Return a time as templates show it: `1 Jul 2026, 14:30:15 CEST`."""
-    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
+    return formats.date_format(timezone.localtime(moment), "DATETIME_FORMAT")
 
 
 class ChoiceFilter(admin.SimpleListFilter):
@@ -250,7 +247,7 @@ class DateRangeFilter(admin.ListFilter):
 def parse_day(text: str) -> datetime | None:
     """Return the beginning of a day in the current time zone; None for any other text."""
     try:
-        day = parse_date(text)
+        day = dateparse.parse_date(text)
     except ValueError:
         return None
     if day is None or not FIRST_YEAR <= day.year < 9999:
@@ -504,7 +501,7 @@ class RecordedAdmin(ModelAdmin):
         value = lookup_field(column, row, self)[2]
         # A label with a colour is a pair, the colour first.
         text = value[1] if isinstance(value, tuple) else value
-        return unescape(strip_tags(text)) if isinstance(text, SafeString) else text
+        return unescape(html.strip_tags(text)) if isinstance(text, SafeString) else text
 
 
 def in_batches(

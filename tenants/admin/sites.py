@@ -18,13 +18,11 @@ from celery import current_app
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import tokens, views
 from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.contrib.auth.models import Group, User
-from django.contrib.auth.tokens import default_token_generator
-from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetView
-from django.core import signing
+from django.core import paginator, signing
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -85,7 +83,7 @@ class NewPasswordForm(SetPasswordForm):
             field.widget = widgets.UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
 
 
-class ResetView(PasswordResetView):
+class ResetView(views.PasswordResetView):
     """Mails a link to the owner of an address. The answer is the same for an unknown address."""
 
     form_class = ResetForm
@@ -126,7 +124,7 @@ class ResetView(PasswordResetView):
         return TemplateResponse(self.request, TEMPLATE, {**self.get_context_data(), "form": None})
 
 
-class NewPasswordView(PasswordResetConfirmView):
+class NewPasswordView(views.PasswordResetConfirmView):
     """Sets the password of the person who received the link, and records it."""
 
     form_class = NewPasswordForm
@@ -171,7 +169,7 @@ def _host_of_link(request: HttpRequest) -> str:
 def password_link(request: HttpRequest, user: User) -> str:
     """Return a link on this host with which the user can set a password once."""
     key = urlsafe_base64_encode(force_bytes(user.pk))
-    names = [key, default_token_generator.make_token(user)]
+    names = [key, tokens.default_token_generator.make_token(user)]
     return request.build_absolute_uri(reverse("admin:password_reset_confirm", args=names))
 
 
@@ -457,7 +455,7 @@ class PagedSite(UnfoldAdminSite):
         return TemplateResponse(
             request,
             f"unfold/helpers/{'command' if extended else 'search'}_results.html",
-            {"page_obj": Paginator(found, 100), "results": found, "page_counter": 0},
+            {"page_obj": paginator.Paginator(found, 100), "results": found, "page_counter": 0},
             headers={"HX-Trigger": "search"},
         )
 

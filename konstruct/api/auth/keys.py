@@ -11,8 +11,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django.core.exceptions import ValidationError
-from django.db.models import Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Q, functions
 from django.utils import timezone
 
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
@@ -254,7 +253,7 @@ def owns_proposal(memory_id: UUID, *, person_id: str, key_id: UUID | None = None
         person_id: the person; empty: none.
         key_id: a key of the program.
     """
-    with_program = ApiKey.objects.annotate(program=Coalesce("program_id", "id"))
+    with_program = ApiKey.objects.annotate(program=functions.Coalesce("program_id", "id"))
     own = Q(pk=key_id) | (Q(created_by=person_id) if person_id else Q(pk=None))
     programs = with_program.filter(own).values("program")
     of_programs = with_program.filter(program__in=programs)
@@ -282,11 +281,11 @@ def revoke_key(key_id: UUID) -> bool:
     """Revoke a key for good, with the keys that it made. Return whether it was valid until now."""
     with transaction.atomic():
         unrevoked = ApiKey.objects.filter(revoked_at__isnull=True)
-        is_revoked = bool(unrevoked.filter(pk=key_id).update(revoked_at=Now()))
+        is_revoked = bool(unrevoked.filter(pk=key_id).update(revoked_at=functions.Now()))
         revoked = new = [key_id] if is_revoked else []
         while new:  # each round revokes keys, also those that were rolled since the round before
             tombstones.enqueue_tombstones(tombstones.KEY, *new)
             new = [*unrevoked.filter(parent_id__in=revoked).values_list("pk", flat=True)]
-            unrevoked.filter(pk__in=new).update(revoked_at=Now())
+            unrevoked.filter(pk__in=new).update(revoked_at=functions.Now())
             revoked = [*revoked, *new]
     return is_revoked

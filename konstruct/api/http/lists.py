@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any, Self
 
 import django_filters
-from django.core import signing
+from django.core import signing, validators
 from django.core.exceptions import ValidationError as FieldInvalid
-from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from rest_framework import pagination, serializers
 from rest_framework.filters import BaseFilterBackend
@@ -169,7 +168,7 @@ class FilterBackend(BaseFilterBackend):
 
 
 CURSOR = re.compile(r"^[A-Za-z0-9_.-]+\Z")
-CURSOR_TEXT = RegexValidator(CURSOR, "Use `next` or `previous` unchanged.")
+CURSOR_TEXT = validators.RegexValidator(CURSOR, "Use `next` or `previous` unchanged.")
 Position = list[str]
 
 
@@ -243,17 +242,13 @@ class CursorPagination(pagination.CursorPagination):
 
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one row more than a page holds, beginning after the position."""
-        columns, descending = self._columns(), self.is_descending(backwards)
+        columns, descending = self._columns(), self.ordering[0].startswith("-") != backwards
         if position is not None:
             fields = [queryset.model._meta.get_field(column) for column in columns]
             values = [f.to_python(text) for f, text in zip(fields, position, strict=True)]
             queryset = queryset.filter(_after(columns, values, "lt" if descending else "gt"))
         order = [f"-{column}" if descending else column for column in columns]
         return list(queryset.order_by(*order)[: self.page_size + 1])
-
-    def is_descending(self, backwards: bool) -> bool:
-        """Return whether the rows are read in descending order."""
-        return self.ordering[0].startswith("-") != backwards
 
     def get_page_size(self, request: Request) -> int:
         """Return the size that the caller chose, or the default. Others are refused."""

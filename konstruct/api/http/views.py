@@ -314,12 +314,8 @@ class ApiViewSet(GenericViewSet):
 
     def get_serializer_class(self) -> Any:
         """Return the serializer of a row, or that of a row in a list."""
-        is_list = self.action == "list"
-        return (
-            self.serializer_class
-            if is_list
-            else self.detail_serializer_class or self.serializer_class
-        )
+        detail = self.detail_serializer_class or self.serializer_class
+        return self.serializer_class if self.action == "list" else detail
 
     def get_serializer(self, instance: Any = None, **options: Any) -> Any:
         """Return a serializer. One query reads the names of all agents of its rows."""

@@ -8,8 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
 from django.urls import path
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -247,7 +246,7 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Api
         """Delete a webhook, with its deliveries."""
         return self.delete_row(self.locked(), webhooks.delete_subscription)
 
-    @action(detail=True, methods=["post"], url_path="secret")
+    @decorators.action(detail=True, methods=["post"], url_path="secret")
     @views.operation(
         Action.EDIT,
         permission=("outbox.change_subscription", *webhooks.READS),
@@ -342,7 +341,7 @@ class WebhookDeliveryViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, v
     subject = "webhook delivery"
     subjects = "webhook deliveries"
 
-    @action(detail=True, methods=["post"], url_path="retry")
+    @decorators.action(detail=True, methods=["post"], url_path="retry")
     @views.operation(Action.RETRY, id="retry_webhook_delivery")
     def retry(self, request: Request, webhook_delivery_id: UUID) -> Response:
         """Send an event to a webhook again, also one that was delivered."""

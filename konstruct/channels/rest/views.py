@@ -7,9 +7,7 @@ from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from rest_framework import exceptions
-from rest_framework.decorators import action
-from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework import decorators, exceptions, negotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -150,7 +148,7 @@ class MessageViewSet(views.ApiViewSet):
 
         return self._respond(message, document, is_new=created, waits_for_index=waits_for_index)
 
-    @action(detail=True, methods=["post"], url_path="tool-results")
+    @decorators.action(detail=True, methods=["post"], url_path="tool-results")
     @views.operation(
         Action.EDIT,
         permission="memory.add_message",
@@ -297,11 +295,11 @@ class MessageViewSet(views.ApiViewSet):
             reason=self.query.get("reason", ""),
         )
 
-    @action(
+    @decorators.action(
         detail=False,
         methods=["post"],
         url_path="import",
-        content_negotiation_class=DefaultContentNegotiation,
+        content_negotiation_class=negotiation.DefaultContentNegotiation,
     )
     @views.operation(
         Action.IMPORT,

@@ -425,14 +425,10 @@ def member_of(workspace: str, slack_id: str) -> Any:
     rows = SlackMember.objects.filter(
         installation__workspace=workspace, installation__state="connected", slack_id=slack_id
     )
-    account = rows.select_related("member").first()
-    if (
-        account is None
-        or not account.member.is_active
-        or not account.member.has_perm(escalations.ANSWER_PERMISSION)
-    ):
-        return None
-    return account.member
+    for account in rows.select_related("member"):
+        if account.member.has_perm(escalations.ANSWER_PERMISSION):  # false for inactive ones
+            return account.member
+    return None
 
 
 def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from konstruct.api.auth import authentication
@@ -37,19 +37,11 @@ class McpKeyAuthentication(authentication.ApiKeyAuthentication):
         return f'{super().authenticate_header(request)}, resource_metadata="{metadata}"'
 
 
-class HasKey(BasePermission):
-    """Any key is allowed. Its scopes decide which tools it may call."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        """Return whether there is a key."""
-        return bool(request.user)
-
-
 class McpViewSet(views.ApiViewSet):
     """The MCP endpoint. The access log has each tool call with its own action."""
 
     authentication_classes = [McpKeyAuthentication]
-    permission_classes = [HasKey]
+    permission_classes = [IsAuthenticated]  # the scopes decide which tools a key may call
     http_method_names = ["post"]
     schema = None  # docs/mcp.yaml describes it
     called: operations.Operation | None = None

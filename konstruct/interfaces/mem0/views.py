@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value
-from django.db.models.functions import Cast
+from django.db.models import CharField, Count, F, Max, Min, QuerySet, TextField, Value, functions
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.request import Request
@@ -254,7 +253,7 @@ class MemoryViewSet(views.ApiViewSet):
         """List the users, agents, apps and runs that have memories, by kind and name."""
         facts = memories_of(self.caller)
         of_text = MemoryAttribute.objects.filter(kind="text", memory__in=facts.values("memory_id"))
-        agent_key = Cast("agent_id", TextField())
+        agent_key = functions.Cast("agent_id", TextField())
         rows = _grouped(facts.filter(user_id__isnull=False), "user", F("user_id")).union(
             _grouped(facts.filter(agent_id__isnull=False), "agent", agent_key),
             *(

@@ -33,7 +33,7 @@ CHECKS = ("database", "cache", "broker", "model", "migrations", *QUEUES, BEAT, O
 @pytest.fixture(autouse=True)
 def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(health, "_up_to_date", threading.Event())
-    monkeypatch.setattr(health, "_readiness", health.Readiness())
+    monkeypatch.setattr(health, "readiness", health.Readiness())
     monkeypatch.setattr(health, "RESULT_SECONDS", 0.0)
     write_heartbeats(*QUEUES, BEAT, OWNER)
     yield
@@ -273,7 +273,7 @@ def test_request_during_a_check_gets_the_previous_result(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert get("/health/ready").json()["status"] == "ok"
-    with health._readiness._lock:
+    with health.readiness._lock:
         forget_heartbeats()
         assert get("/health/ready").json()["status"] == "ok"
     assert get("/health/ready").json()["status"] == "degraded"

@@ -5,8 +5,7 @@ from uuid import UUID
 
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -262,7 +261,7 @@ class AgentVersionViewSet(views.ApiViewSet):
         agent = get_object_or_404(models.Agent.objects.only("pk"), pk=agent_id)
         return self.page(models.AgentVersion.objects.filter(agent_id=agent.pk))
 
-    @action(detail=True, methods=["post"], url_path="restore")
+    @decorators.action(detail=True, methods=["post"], url_path="restore")
     @views.operation(
         Action.EDIT,
         "agent",
@@ -399,7 +398,7 @@ class LanguageModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         """Delete a language model that no agent uses."""
         return self.delete_row(self.locked(), language_models.delete_language_model)
 
-    @action(detail=True, methods=["post"], url_path="test")
+    @decorators.action(detail=True, methods=["post"], url_path="test")
     @views.operation(
         Action.TRY,
         id="test_language_model",

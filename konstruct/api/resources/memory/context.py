@@ -6,8 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.http import Http404
 from drf_spectacular.utils import extend_schema_field
-from rest_framework import serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -192,7 +191,7 @@ class ContextViewSet(views.ApiViewSet):
     # A prompt holds all of these.
     allows_bound_keys = True
 
-    @action(detail=False, methods=["post"], url_path="compile")
+    @decorators.action(detail=False, methods=["post"], url_path="compile")
     @views.operation(
         Action.SEARCH,
         permission=(

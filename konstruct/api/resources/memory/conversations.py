@@ -22,8 +22,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 from django.http import Http404
 from drf_spectacular.utils import extend_schema_field
-from rest_framework import exceptions, mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, exceptions, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -214,7 +213,7 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
     subject = "conversation"
     allows_bound_keys = True
 
-    @action(
+    @decorators.action(
         detail=False,
         url_path="transcript",
         queryset=Message.objects.annotate(is_indexed=recall.is_indexed()),

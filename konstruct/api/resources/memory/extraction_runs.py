@@ -10,8 +10,7 @@ from uuid import UUID
 from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -139,7 +138,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
             runs.preview(messages=messages, requested_by=requested_by, model=fields.get("model"))
         )
 
-    @action(detail=True, methods=["post"], url_path="replay")
+    @decorators.action(detail=True, methods=["post"], url_path="replay")
     @views.operation(
         Action.CREATE,
         permission=PREVIEW,
@@ -160,7 +159,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
             runs.replay(run_id, requested_by=requested_by, model=self.fields.get("model"))
         )
 
-    @action(detail=True, methods=["post"], url_path="apply")
+    @decorators.action(detail=True, methods=["post"], url_path="apply")
     @views.operation(Action.DECIDE, errors=(409, 422))
     def apply_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Apply a preview.
@@ -170,7 +169,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         """
         return self.change(self.get_object(), lambda run: runs.apply(run.pk), decision="apply")
 
-    @action(detail=True, methods=["post"], url_path="roll-back")
+    @decorators.action(detail=True, methods=["post"], url_path="roll-back")
     @views.operation(Action.DECIDE, errors=(409,))
     def roll_back_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Roll a run back.
@@ -184,7 +183,7 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         runs.roll_back(run_id, author=self.caller.author)
         return self.changed(runs.get_run(run_id), before, decision="roll_back")
 
-    @action(detail=True, url_path="comparison")
+    @decorators.action(detail=True, url_path="comparison")
     @views.operation(Action.VIEW, query=ComparisonQuery, returns=ComparisonSerializer)
     def compare_extraction_runs(self, request: Request, run_id: UUID) -> Response:
         """Compare a run with another one.
@@ -247,7 +246,7 @@ class ExtractionViewSet(mixins.ListModelMixin, views.ApiViewSet):
     subject = "extraction"
     tag = "extraction runs"
 
-    @action(detail=True, methods=["post"], url_path="retry")
+    @decorators.action(detail=True, methods=["post"], url_path="retry")
     @views.operation(Action.RETRY, errors=(409,))
     def retry_extraction(self, request: Request, extraction_id: UUID) -> Response:
         """Retry a failed extraction.

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponseBase
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -462,7 +461,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         status = 201 if stored.created else 200
         return Response(document, status=status, headers={"Location": document["url"]})
 
-    @action(detail=False, methods=["post"], url_path="batch")
+    @decorators.action(detail=False, methods=["post"], url_path="batch")
     @views.operation(
         Action.CREATE,
         "facts",
@@ -534,7 +533,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         documents = self.documents([facts[memory_id] for memory_id in changes], FactSerializer)
         return Response({"results": documents})
 
-    @action(detail=False, methods=["post"], url_path="batch/delete")
+    @decorators.action(detail=False, methods=["post"], url_path="batch/delete")
     @views.operation(
         Action.DELETE,
         "facts",
@@ -552,7 +551,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         self.log(facts=sorted(facts))
         return Response(status=204)
 
-    @action(detail=False, methods=["put"], url_path="by-external-id/<path:external_id>")
+    @decorators.action(detail=False, methods=["put"], url_path="by-external-id/<path:external_id>")
     @views.operation(
         Action.EDIT,
         permission=("memory.add_memoryentry", "memory.change_memoryentry"),
@@ -596,7 +595,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
             raise Http404
         return self.delete_row(fact, _delete)
 
-    @action(detail=False, methods=["post"], url_path="search")
+    @decorators.action(detail=False, methods=["post"], url_path="search")
     @views.operation(
         Action.SEARCH, "facts", body=FactSearchSerializer, returns=FactSearchResultSerializer
     )
@@ -673,7 +672,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         return self.delete_row(self.locked(), _delete)
 
-    @action(detail=True, methods=["post"], url_path="confirm")
+    @decorators.action(detail=True, methods=["post"], url_path="confirm")
     @decision()
     def confirm_fact(self, request: Request, memory_id: UUID) -> Response:
         """Confirm a proposed fact.
@@ -684,7 +683,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         return self._decide("confirm", memory_facts.confirm)
 
-    @action(detail=True, methods=["post"], url_path="reject")
+    @decorators.action(detail=True, methods=["post"], url_path="reject")
     @decision()
     def reject_fact(self, request: Request, memory_id: UUID) -> Response:
         """Reject a proposed fact.
@@ -694,7 +693,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         return self._decide("reject", memory_facts.reject)
 
-    @action(detail=True, methods=["post"], url_path="retract")
+    @decorators.action(detail=True, methods=["post"], url_path="retract")
     @decision()
     def retract_fact(self, request: Request, memory_id: UUID) -> Response:
         """Retract a fact that was wrong.
@@ -704,7 +703,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         return self._decide("retract", memory_facts.retract)
 
-    @action(detail=True, methods=["post"], url_path="restore")
+    @decorators.action(detail=True, methods=["post"], url_path="restore")
     @decision()
     def restore_fact(self, request: Request, memory_id: UUID) -> Response:
         """Undo a rejection, a retraction or a supersession.
@@ -714,7 +713,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         return self._decide("restore", memory_facts.restore)
 
-    @action(
+    @decorators.action(
         detail=True, url_path="history", ordering=("-updated_at", "-memory_id"), ordering_fields=()
     )
     @views.operation(Action.VIEW, page=FactSerializer)
@@ -729,7 +728,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
             raise Http404
         return self.page(versions.defer("embedding"))
 
-    @action(detail=True, url_path="events", ordering=("-number",), ordering_fields=())
+    @decorators.action(detail=True, url_path="events", ordering=("-number",), ordering_fields=())
     @views.operation(Action.VIEW, page=FactEventSerializer)
     def list_fact_events(self, request: Request, memory_id: UUID) -> Response:
         """List the events of a fact, newest first.
@@ -740,7 +739,7 @@ class FactViewSet(mixins.ListModelMixin, views.ApiViewSet):
         self._visible(memory_id)
         return self.page(FactEvent.objects.filter(memory_id=memory_id), FactEventSerializer)
 
-    @action(
+    @decorators.action(
         detail=True,
         url_path="replies",
         ordering=("-created_at", "-id"),

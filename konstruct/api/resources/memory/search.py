@@ -5,8 +5,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from rest_framework import exceptions, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -130,7 +129,7 @@ class MemoryViewSet(views.ApiViewSet):
     subject = "memory"
     allows_bound_keys = True
 
-    @action(detail=False, methods=["post"], url_path="search")
+    @decorators.action(detail=False, methods=["post"], url_path="search")
     @views.operation(
         Action.SEARCH,
         "memories",

@@ -5,8 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -182,7 +181,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
             escalation, is_new = escalations.open_escalation(thread, **opening)
         return self.created(escalation, is_new=is_new, status=201 if is_new else 200)
 
-    @action(detail=True, methods=["put"], url_path="assignment")
+    @decorators.action(detail=True, methods=["put"], url_path="assignment")
     @views.operation(Action.EDIT, body=AssignmentSerializer, errors=(409,))
     def assign_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Assign an escalation to a member of the team.
@@ -192,7 +191,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
         to = self.fields["assigned_to"]
         return self.change(self.get_object(), lambda row: escalations.assign(row.pk, to=to))
 
-    @action(detail=True, methods=["post"], url_path="answer")
+    @decorators.action(detail=True, methods=["post"], url_path="answer")
     @views.operation(
         Action.ANSWER,
         "conversation",
@@ -233,7 +232,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
         document = self.document(turn, AnswerMessageSerializer)
         return Response(document, status=201 if is_new else 200)
 
-    @action(detail=True, methods=["post"], url_path="resolution")
+    @decorators.action(detail=True, methods=["post"], url_path="resolution")
     @views.operation(Action.RESOLVE, body=ResolutionSerializer, errors=(409,))
     def resolve_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Resolve an escalation.
@@ -289,7 +288,7 @@ class ToolCallViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Ap
     lookup_url_kwarg = "call_id"
     allows_bound_keys = True
 
-    @action(detail=True, methods=["post"], url_path="decision")
+    @decorators.action(detail=True, methods=["post"], url_path="decision")
     @views.operation(
         Action.DECIDE,
         body=DecisionSerializer,

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from django.db.models import Model, OuterRef, Q, QuerySet
 from django.utils import timezone
-from rest_framework import mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -214,7 +213,7 @@ class UsageByDayViewSet(views.ApiViewSet):
 
     subject = "usage"
 
-    @action(detail=False, url_path="days")
+    @decorators.action(detail=False, url_path="days")
     @views.operation(
         Action.VIEW, permission="memory.view_message", query=DaysQuery, returns=UsageByDaySerializer
     )
@@ -244,7 +243,7 @@ class UsageByDayViewSet(views.ApiViewSet):
         document = UsageByDaySerializer({"days": days, "is_complete": period.is_complete})
         return Response(document.data)
 
-    @action(detail=False, url_path="models")
+    @decorators.action(detail=False, url_path="models")
     @views.operation(
         Action.VIEW,
         "model usage",

@@ -4,8 +4,7 @@ import copy
 from typing import Any
 from uuid import UUID
 
-from rest_framework import exceptions, mixins, serializers
-from rest_framework.decorators import action
+from rest_framework import decorators, exceptions, mixins, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -283,7 +282,7 @@ class ErasureViewSet(mixins.ListModelMixin, views.ApiViewSet):
         self.log(erasure)
         return Response(self.document(erasure))
 
-    @action(
+    @decorators.action(
         detail=False,
         url_path="replies",
         ordering=("-created_at", "-number"),
