@@ -353,6 +353,14 @@ class Caller:
             )
         return user_id
 
+    def thread_in(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the conversation that a request names, by its three columns."""
+        return {
+            "agent_id": self.agent(fields["agent"]).id,
+            "user_id": self.user(fields["user_id"]),
+            "thread_id": fields["thread_id"],
+        }
+
     def agent_id_in(self, fields: Mapping[str, Any]) -> UUID | None:
         """Return the id of the request's `agent`, or else of the key's agent."""
         return self.agent(fields["agent"]).id if "agent" in fields else self.agent_id

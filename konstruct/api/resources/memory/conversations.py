@@ -243,10 +243,9 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
         Omitted fields are unchanged. The conversation may have no messages yet. Both are erased
         with the conversation.
         """
-        agent_id = self.caller.agent(self.query["agent"]).id
-        user_id = self.caller.user(self.query["user_id"])
+        thread = self.caller.thread_in(self.query)
         require_storage()
-        conversation = items.lock_conversation(agent_id, user_id, self.query["thread_id"])
+        conversation = items.lock_conversation(**thread)
         return self.merge(conversation, self.fields, ConversationRowSerializer)
 
     @get_transcript.mapping.delete
@@ -264,14 +263,8 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
         messages stay. For an unknown conversation the receipt finds nothing. A graph's session with
         the same thread id is not cleared.
         """
-        query = self.query
-        return erasures.erase_messages(
-            self,
-            agent_id=self.caller.agent(query["agent"]).id,
-            user_id=self.caller.user(query["user_id"]),
-            thread_id=query["thread_id"],
-            reason=query.get("reason", ""),
-        )
+        thread = self.caller.thread_in(self.query)
+        return erasures.erase_messages(self, **thread, reason=self.query.get("reason", ""))
 
 
 def _found(
@@ -411,19 +404,17 @@ class ItemViewSet(views.ApiViewSet):
         Items belong to the framework that adds them, and get no reply. Items with the field `said`
         are also written into the transcript, like imported messages.
         """
-        fields = self.fields
-        agent_id = self.caller.agent(fields["agent"]).id
-        user_id, thread_id = self.caller.user(fields["user_id"]), fields["thread_id"]
-        added = fields["items"]
+        thread, added = self.caller.thread_in(self.fields), self.fields["items"]
 
         def add() -> UUID:
             require_storage()
             lines = [dict(item["said"]) for item in added if "said" in item]
-            defaults = {"agent": str(agent_id), "user_id": user_id, "thread_id": thread_id}
+            names = ("user_id", "thread_id")
+            defaults = {name: thread[name] for name in names} | {"agent": str(thread["agent_id"])}
             results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
             ids = iter([result.message.pk if result.message else None for result in results])
             rows = [(item["item"], next(ids) if "said" in item else None) for item in added]
-            items.add_items(agent_id, user_id, thread_id, rows)
+            items.add_items(**thread, items=rows)
             return uuid4()
 
         self.idempotency.once(add)
@@ -442,11 +433,7 @@ class ItemViewSet(views.ApiViewSet):
         Removes the items immediately and permanently. Their texts stay in the transcript until the
         conversation is erased.
         """
-        items = self.get_queryset().filter(
-            agent_id=self.caller.agent(self.query["agent"]).id,
-            user_id=self.caller.user(self.query["user_id"]),
-            thread_id=self.query["thread_id"],
-        )
+        items = self.get_queryset().filter(**self.caller.thread_in(self.query))
         removed, _ = items.delete()
         self.log(items=removed)
         return Response(status=204)

@@ -129,14 +129,9 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         shows the changes. No fact changes until the run is applied. The response arrives when the
         language model has answered.
         """
-        fields = self.fields
-        agent_id = self.caller.agent(fields["agent"]).id
-        user_id = self.caller.user(fields["user_id"])
-        messages = runs.new_messages(agent_id, user_id, fields["thread_id"])
-        requested_by = self.caller.author.address
-        return self.created(
-            runs.preview(messages=messages, requested_by=requested_by, model=fields.get("model"))
-        )
+        messages = runs.new_messages(**self.caller.thread_in(self.fields))
+        requested_by, model = self.caller.author.address, self.fields.get("model")
+        return self.created(runs.preview(messages=messages, requested_by=requested_by, model=model))
 
     @decorators.action(detail=True, methods=["post"], url_path="replay")
     @views.operation(
@@ -154,10 +149,8 @@ class ExtractionRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, vie
         Creates a preview of the same messages, such as with another language model, to compare with
         the run.
         """
-        requested_by = self.caller.author.address
-        return self.created(
-            runs.replay(run_id, requested_by=requested_by, model=self.fields.get("model"))
-        )
+        requested_by, model = self.caller.author.address, self.fields.get("model")
+        return self.created(runs.replay(run_id, requested_by=requested_by, model=model))
 
     @decorators.action(detail=True, methods=["post"], url_path="apply")
     @views.operation(Action.DECIDE, errors=(409, 422))

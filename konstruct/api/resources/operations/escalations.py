@@ -164,11 +164,7 @@ class EscalationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.
         nothing changes (200). If another agent answers it, the conversation is handed on.
         """
         fields = self.fields
-        thread = escalations.Thread(
-            self.caller.agent(fields["agent"]).id,
-            self.caller.user(fields["user_id"]),
-            fields["thread_id"],
-        )
+        thread = escalations.Thread(**self.caller.thread_in(fields))
         opening = {
             "opened_by": models.Escalation.OpenedBy.PROGRAM,
             "name": self.caller.name,
