@@ -78,7 +78,14 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
         with context.known_tenant(text.tenant_id):
             context.require_server_up()
             server = context.current_server()
-            row = _fetch_row(text, agent if is_unicode(agent) and "\0" not in agent else "")
+            named: Any = agent if is_unicode(agent) and "\0" not in agent else ""
+            column = "name"
+            if UUID_TEXT.fullmatch(named):
+                column, named = "id", UUID(named)
+            row = context.fetch_row(
+                _statement(column, has_list=server == servers.MAIN),
+                {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": named},
+            )
     except (ProgrammingError, exceptions.UnknownTenant):
         # For example for a column that the tenant's schema lacks, or without the schema.
         serving.require_serving(text.tenant_id)
@@ -105,16 +112,6 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
     with context.tenant_scope(text.tenant_id):
         record_use(key)
     return KeyLookup(text, key, {} if found is None else {agent: found}, tenant)
-
-
-def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
-    is_id = UUID_TEXT.fullmatch(agent) is not None
-    name_or_id: Any = UUID(agent) if is_id else agent
-    row: tuple[Any, ...] | None = context.fetch_row(
-        _statement("id" if is_id else "name", has_list=context.current_server() == servers.MAIN),
-        {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
-    )
-    return row
 
 
 @cache
