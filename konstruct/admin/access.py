@@ -31,6 +31,8 @@ from tenants.audit.access_log import Actor, ids_of, record_access
 from tenants.audit.changes import row_state
 from tenants.audit.models import AccessEvent, Action, ActorKind, ListExport, about_people
 from tenants.audit.people import Person
+from tenants.error_texts import translate_error
+from tenants.exceptions import KonstructError
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -171,12 +173,26 @@ class AuditedAdmin(base.RecordedAdmin):
         )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show the form, or the reason why a service or a quota refuses it."""
-        if request.method != "POST":
+        """Show the form. If a service or a quota refuses it, it keeps what was entered."""
+        try:
             return super().changeform_view(request, *args, **kwargs)
-        with pages.show_outcome(request):
-            return super().changeform_view(request, *args, **kwargs)
-        return redirect(request.path)
+        except KonstructError as error:
+            if request.method != "POST":
+                raise
+            request.refusal = translate_error(str(error))  # type: ignore[attr-defined]
+        return super().changeform_view(request, *args, **kwargs)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return the class of the form, which has the reason for a refusal as its error."""
+        form_class: Any = super().get_form(request, *args, **kwargs)
+        reason = getattr(request, "refusal", "")
+
+        class RefusedForm(form_class):
+            def clean(self) -> None:
+                super().clean()
+                self.add_error(None, reason)
+
+        return RefusedForm if reason else form_class
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
         """Delete a row, or show the reason why a service refuses it."""

@@ -15,7 +15,7 @@ from tenants import moving, postgres_tools
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.postgres_tools import ToolFailed, poll
-from tenants.schemas import provisioning
+from tenants.schemas import migrating, provisioning
 from tenants.servers import MAIN, clear_server_cache
 from tenants.serving import require_serving
 from tests import database
@@ -54,7 +54,8 @@ def _cases(short: str) -> list[Any]:
 
 
 def _place(step: str) -> tuple[Any, str]:
-    return (postgres_tools.shutil, step) if step == "copyfileobj" else (moving, step)
+    modules = (moving, postgres_tools, postgres_tools.shutil, migrating, provisioning)
+    return next(module for module in modules if hasattr(module, step)), step
 
 
 def _other_server(tenant: Tenant) -> str:

@@ -77,6 +77,8 @@ def test_webhooks_and_recipients_share_a_maximum(
     for fields in ({}, {"target": "mail", "addresses": "eva@example.com", "url": ""}):
         page = create(admin, **fields)
         assert "1 notifications and webhooks, the maximum. Remove one first." in page.text
+        # The form keeps what was entered.
+        assert fields.get("addresses", "https://hooks.example.com/in") in page.text
     with tenant_scope(program_a.tenant.id):
         assert Subscription.objects.count() == 1
 
