@@ -58,7 +58,7 @@ SERVICES: Final = (
     "tenants/servers.py",
 )
 ERRORS: Final = re.compile(
-    r"raise |super\(\).__init__\(|(Line)?Error\(|Problem\(|return (f?['\"]|\()"
+    r"raise |super\(\).__init__\(|(\w+\.)?((Line)?Error|Problem)\(|return (f?['\"]|\()"
     r"|(size, remedy|problem|assigned|public)\b.* = "
 )
 # Errors that only programs and operators cause, and names of rows.
@@ -144,7 +144,7 @@ def _subject(node: ast.AST) -> ast.AST | None:
         return node.value if name in ("subject", "list_name") else None
     if not isinstance(node, ast.Call):
         return None
-    name = getattr(node.func, "id", "")
+    name = ast.unparse(node.func).rpartition(".")[2]
     if name in OPERATIONS and len(node.args) > 2:
         return node.args[2]
     after = dropwhile(lambda argument: "Action." not in ast.unparse(argument), node.args)
