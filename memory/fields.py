@@ -6,6 +6,7 @@ from typing import Any
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import DatabaseDefault
+from pgvector.django import HnswIndex
 
 
 class IdentityField(models.BigIntegerField):
@@ -54,6 +55,12 @@ class RealField(models.FloatField):
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         return "real"
+
+
+def vector_index(name: str) -> HnswIndex:
+    """Return the index of the column `embedding`, by cosine."""
+    options: dict[str, Any] = {"fields": ["embedding"], "opclasses": ["vector_cosine_ops"]}
+    return HnswIndex(name=name, m=16, ef_construction=64, **options)
 
 
 def digest(text: str) -> bytes:

@@ -185,31 +185,14 @@ _CONTENT_LOGGING_SETTINGS = """
 # deploy/bootstrap.sql revokes the others from PUBLIC.
 ALLOWED_FUNCTIONS: Final = frozenset(
     {
-        "array_sample",
-        "array_shuffle",
-        "clock_timestamp",
-        "gen_random_uuid",
-        "pg_database_size",
-        "pg_indexes_size",
-        "pg_is_in_recovery",
-        "pg_relation_size",
-        "pg_table_size",
-        "pg_total_relation_size",
-        "plpgsql_validator",
-        "random",
-        "random_normal",
-        "timeofday",
-        "uuidv4",
-        "uuidv7",
+        "array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_database_size",
+        "pg_indexes_size", "pg_is_in_recovery", "pg_relation_size", "pg_table_size",
+        "pg_total_relation_size", "plpgsql_validator", "random", "random_normal", "timeofday",
         # Konstruct's own functions of the owner: tenants/migrations/0001_initial.py.
-        "give_back_jobs",
-        "held_tenant_locks",
-        "renew_worker",
-        "return_expired_jobs",
-        "try_tenant_lock",
-        "wait_for_tenant_lock",
+        "give_back_jobs", "held_tenant_locks", "renew_worker", "return_expired_jobs",
+        "try_tenant_lock", "wait_for_tenant_lock",
     }
-)
+)  # fmt: skip
 # They have no side effects, but read what other sessions send, or run text.
 _REVEALING_FUNCTIONS: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
 
@@ -236,20 +219,11 @@ _UNSAFE_PRIVILEGES = """
     ) AS way (what, is_open) WHERE is_open
 """
 APPEND_ONLY: Final = (
-    "api_creation",
-    "audit_accessevent",
-    "audit_erasurerequest",
-    "audit_messageerasure",
-    "memory_conversationembedding",
-    "memory_indexedmessage",
-    "memory_message",
-    "memory_messageattribute",
-    "memory_posting",
-    "memory_promptsource",
-    "memory_recallevent",
-    "memory_scope",
-    "memory_windowclear",
-)
+    "api_creation", "audit_accessevent", "audit_erasurerequest", "audit_messageerasure",
+    "memory_conversationembedding", "memory_indexedmessage", "memory_message",
+    "memory_messageattribute", "memory_posting", "memory_promptsource", "memory_recallevent",
+    "memory_scope", "memory_windowclear",
+)  # fmt: skip
 
 # Relations of tenants' schemas.
 _RELATIONS: Final = (

@@ -716,15 +716,11 @@ SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 # sort all jobs of a tenant, or read the whole table.
 _BY_INDEXES = dict.fromkeys(
     (
-        "enable_sort",
-        "enable_incremental_sort",
-        "enable_seqscan",
-        "enable_bitmapscan",
-        "enable_hashjoin",
-        "enable_mergejoin",
+        "enable_sort", "enable_incremental_sort", "enable_seqscan", "enable_bitmapscan",
+        "enable_hashjoin", "enable_mergejoin",
     ),
     "off",
-)
+)  # fmt: skip
 # The tenant of this process' last claim, by server and kind.
 _last: dict[tuple[str, str], UUID] = {}
 

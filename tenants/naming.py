@@ -17,24 +17,11 @@ APP_ROLE = "konstruct_app"
 # manage.py connects these as the owner and everything else as the application.
 OWNER_COMMANDS = frozenset(
     {
-        "backup",
-        "create_tenant",
-        "delete_tenant",
-        "demo",
-        "erase_user",
-        "make_schema_script",
-        "migrate",
-        "migrate_schemas",
-        "move_tenant",
-        "owner_worker",
-        "reindex_words",
-        "restore",
-        "set_up_tenant",
-        "sqlmigrate",
-        "verify_backup",
-        "verify_memory",
+        "backup", "create_tenant", "delete_tenant", "demo", "erase_user", "make_schema_script",
+        "migrate", "migrate_schemas", "move_tenant", "owner_worker", "reindex_words", "restore",
+        "set_up_tenant", "sqlmigrate", "verify_backup", "verify_memory",
     }
-)
+)  # fmt: skip
 
 
 def as_uuid(value: object) -> UUID | None:

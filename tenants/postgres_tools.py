@@ -376,19 +376,15 @@ def _command(
             "application_name": application_name,
         }
         arguments = (f"--dbname={conninfo.make_conninfo('', **parameters)}", *arguments)
-    return [_program(name), *arguments], environment
-
-
-def _failure(name: str, output: str, status: int) -> ToolFailed:
-    lines = output.strip().splitlines()[:3] or [f"exit status {status}"]
-    return ToolFailed(f"{name} failed: {' '.join(lines)}")
-
-
-def _program(name: str) -> str:
-    """Return the path of a program, which refuses a server of a newer version itself."""
+    # Each program refuses a server of a newer version itself.
     program = str(import_string(settings.POSTGRES_BIN)() / name) if settings.POSTGRES_BIN else name
     if shutil.which(program) is None:
         raise ToolFailed(
             f"{program} cannot be run: install PostgreSQL's client programs where PATH finds them"
         )
-    return program
+    return [program, *arguments], environment
+
+
+def _failure(name: str, output: str, status: int) -> ToolFailed:
+    lines = output.strip().splitlines()[:3] or [f"exit status {status}"]
+    return ToolFailed(f"{name} failed: {' '.join(lines)}")

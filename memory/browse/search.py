@@ -224,11 +224,9 @@ def search_messages(
         "model": model_version(),
         "vector": vector_literal(vector),
     }
-    by_words = (
-        _fetch_within_limit(_words_sql(message_filter), values, _INDEX_SETTINGS)
-        if lexemes
-        else [(None,) * 4]
-    )
+    by_words: list[Any] | None = [(None,) * 4]
+    if lexemes:
+        by_words = _fetch_within_limit(_words_sql(message_filter), values, _INDEX_SETTINGS)
     by_meaning = _nearest_pieces(message_filter, values)
     numbers, words, counts, messages = by_words[0] if by_words else (None,) * 4
     values["numbers"] = [*(numbers or ()), *_unindexed_numbers(lexemes, message_filter)]

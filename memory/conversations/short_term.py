@@ -53,22 +53,18 @@ class UserWindow(Window):
 
     def transcript(self, size: int) -> list[Turn]:
         """Return the turns of the window from the transcript."""
-        if self.conversation is not None:
-            with (
-                suppress(UnknownTenant),
-                known_tenant(self.conversation.tenant_id, savepoint=False),
-            ):
-                return self.conversation.recent_turns(size)
+        if self.conversation is None:
+            return []
+        with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id, savepoint=False):
+            return self.conversation.recent_turns(size)
         return []
 
     def count_current(self, message_ids: Collection[str]) -> int:
         """Return how many of the messages the window may have: all without a conversation."""
-        if self.conversation is not None:
-            with (
-                suppress(UnknownTenant),
-                known_tenant(self.conversation.tenant_id, savepoint=False),
-            ):
-                return self.conversation.count_current(message_ids)
+        if self.conversation is None:
+            return len(message_ids)
+        with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id, savepoint=False):
+            return self.conversation.count_current(message_ids)
         return len(message_ids)
 
     def position_of(self, turn: Turn) -> Position:

@@ -415,7 +415,12 @@ def _find_anchors(chains: Mapping[Thread, Sequence[str]]) -> dict[Thread, str]:
 
     If the chain was imported before, it is the message before it; otherwise the thread's last one.
     """
-    last = _last_messages((thread, len(chain) + 1) for thread, chain in chains.items())
+    # Numbers and external ids of the last messages, newest first.
+    last: dict[Thread, list[tuple[int, str]]] = {thread: [] for thread in chains}
+    threads = [(*thread, len(chain) + 1) for thread, chain in chains.items()]
+    columns: list[Any] = [list(column) for column in zip(*threads, strict=True)]
+    for place, number, external_id in fetch_all(_LAST, columns) if columns else ():
+        last[Thread(*threads[place - 1][:3])].append((number, external_id or ""))
     return {thread: _find_anchor(chain, last[thread]) for thread, chain in chains.items()}
 
 
@@ -432,18 +437,6 @@ def _find_anchor(chain: Sequence[str], last: Sequence[tuple[int, str]]) -> str:
         if last[0][1] == f"{PREFIX}{_digest(numbers[length], chain[length - 1])}":
             return numbers[length]
     return numbers[0]
-
-
-def _last_messages(limits: Iterable[tuple[Thread, int]]) -> dict[Thread, list[tuple[int, str]]]:
-    """Return numbers and external ids of the last messages of threads, newest first."""
-    rows = [(*thread, limit) for thread, limit in limits]
-    messages: dict[Thread, list[tuple[int, str]]] = {Thread(*row[:3]): [] for row in rows}
-    if rows:
-        threads = list(messages)
-        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
-        for place, number, external_id in fetch_all(_LAST, columns):
-            messages[threads[place - 1]].append((number, external_id or ""))
-    return messages
 
 
 def _digest(*parts: str) -> str:

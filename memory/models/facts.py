@@ -11,10 +11,10 @@ from django.apps import apps
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
-from pgvector.django import HnswIndex, VectorField
+from pgvector.django import VectorField
 
 from memory import arguments, conf
-from memory.fields import DigestField, IdentityField
+from memory.fields import DigestField, IdentityField, vector_index
 from memory.models.attributes import Attribute, with_metadata
 from tenants import fields
 from tenants.models import TenantModel
@@ -319,13 +319,7 @@ class MemoryEntry(TenantModel):
             ),
         ]
         indexes = [
-            HnswIndex(
-                fields=["embedding"],
-                name="fact_hnsw",
-                m=16,
-                ef_construction=64,
-                opclasses=["vector_cosine_ops"],
-            ),
+            vector_index("fact_hnsw"),
             models.Index(
                 fields=["tenant_id", "agent_id", "user_id", "-created_at"], name="fact_scope"
             ),

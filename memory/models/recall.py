@@ -10,10 +10,10 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.translation import gettext
-from pgvector.django import BitField, HnswIndex, VectorField
+from pgvector.django import BitField, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.fields import RealField, pack_columns
+from memory.fields import RealField, pack_columns, vector_index
 from memory.models import conversations
 from memory.models.conversations import AgentUserModel, Message, Role, ScopedQuerySet, server_now
 from memory.models.facts import AuthorKind, server_clock
@@ -74,13 +74,7 @@ class ConversationEmbedding(AgentUserModel):
             ),
         ]
         indexes = [
-            HnswIndex(
-                fields=["embedding"],
-                name="embedding_hnsw",
-                m=16,
-                ef_construction=64,
-                opclasses=["vector_cosine_ops"],
-            ),
+            vector_index("embedding_hnsw"),
             models.Index(
                 fields=["tenant_id", "agent_id", "user_id", "-created_at"],
                 include=["embedding_model"],

@@ -483,11 +483,13 @@ def _rate(
     has_subject = names_speaker or any(message.is_addressed for message in ranking.best)
     all_rated = []
     for message in ranking.best:
+        is_subject = message.names_speaker or message.is_addressed
+        subject = 0.0 if not has_subject else 1.0 if is_subject else -1.0
         features = GateFeatures(
             cosine=message.cosine,
             lexical=message.lexical,
             coverage=message.coverage,
-            subject=_subject(message) if has_subject else 0.0,
+            subject=subject,
             words=math.log1p(message.words),
             time=float(question.asks_when and message.has_time),
             unknown=ranking.unknown,
@@ -499,7 +501,13 @@ def _rate(
         )
         value = gate.value(features, message.fact if message.is_cited else None)
         probability = policy.probability(value, is_cited=message.is_cited)
-        all_rated.append(_RatedMessage(message, value, probability, _channels(message, features)))
+        # All features that the ranking or the gate has used.
+        channels = {
+            **features._asdict(),
+            **{name: getattr(message, name) for name in ("session", "previous", "following")},
+            **({"fact": message.fact} if message.is_cited else {}),
+        }
+        all_rated.append(_RatedMessage(message, value, probability, channels))
     return all_rated
 
 
@@ -564,21 +572,6 @@ def _replacing_facts(
 def _gate_score(message: scoring.ScoredMessage) -> float:
     """Return the score to which the gate was fitted: without costs and facts."""
     return message.score + scoring.NEAR_QUESTION_COST * message.repeats_question - message.from_fact
-
-
-def _subject(message: scoring.ScoredMessage) -> float:
-    return 1.0 if message.names_speaker or message.is_addressed else -1.0
-
-
-def _channels(message: scoring.ScoredMessage, features: GateFeatures) -> dict[str, float]:
-    """Return all features that the ranking or the gate has used."""
-    return {
-        **features._asdict(),
-        "session": message.session,
-        "previous": message.previous,
-        "following": message.following,
-        **({"fact": message.fact} if message.is_cited else {}),
-    }
 
 
 def _hit(rated: _RatedMessage, text: Text, known: FactsAndExclusions) -> Hit:

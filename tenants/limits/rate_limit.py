@@ -7,6 +7,7 @@ no hash. An attempt that succeeds is not counted.
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
@@ -157,7 +158,11 @@ class LoginAttempt:
         Attempts with the name from other addresses do not block an address from which the user has
         logged in before.
         """
-        if not self._is_known_address():
+        is_known = False
+        # `take_from` logs an outage, and allows the attempt.
+        with suppress(RedisError, ConnectionInterrupted):
+            is_known = bool(get_redis_connection("default").exists(self.seen))
+        if not is_known:
             self.buckets.append(self._as_anybody)
         return take_from(self.tenant, self.buckets)
 
@@ -168,12 +173,6 @@ class LoginAttempt:
             get_redis_connection("default").set(self.seen, 1, ex=KNOWN_ADDRESS_SECONDS)
         except (RedisError, ConnectionInterrupted) as error:
             logger.warning("%s not noted, the cache is down: %s", self.seen, error)
-
-    def _is_known_address(self) -> bool:
-        try:
-            return bool(get_redis_connection("default").exists(self.seen))
-        except (RedisError, ConnectionInterrupted):
-            return False  # `take_from` logs the outage, and allows the attempt
 
     def should_record(self, limit: RateLimit) -> bool:
         """Return whether to record a failure: every checked one, and a few of the refused ones."""
