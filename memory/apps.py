@@ -9,6 +9,6 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from memory.embedding.vectors import dump_vectors_as_binary  # needs the app registry
+        from memory.fields import dump_vectors_as_binary  # needs the app registry
 
         dump_vectors_as_binary()

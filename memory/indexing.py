@@ -22,7 +22,7 @@ from memory import exceptions, models
 from memory.conf import OUTBOX_BATCH, OUTBOX_TASK_LIMIT
 from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding.embedder import Embedder, Vectors, get_embedder
-from memory.embedding.vectors import array_literal, vectors_literal
+from memory.fields import array_literal, vectors_literal
 from memory.models import IndexedMessage, Message, PendingEmbedding, Role, scope_number
 from memory.text import lexical, sentences
 from tenants import metrics, traces, transaction

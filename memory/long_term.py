@@ -8,7 +8,7 @@ import numpy as np
 
 from memory import arguments, conf, indexing
 from memory.embedding.embedder import model_version
-from memory.embedding.vectors import nearest
+from memory.fields import nearest
 from memory.models import ConversationEmbedding, Message, recall
 from tenants import context, transaction
 from tenants.audit.people import hold_people

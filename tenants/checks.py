@@ -145,11 +145,8 @@ def _check_on_connect(connection: DatabaseWrapper, **_: Any) -> None:
 
 
 def _refuse_if_unsafe() -> None:
-    setting = (
-        "DATABASE_URL"
-        if context.current_server() == MAIN
-        else f"TENANT_DATABASES ({context.current_server()})"
-    )
+    server = context.current_server()
+    setting = "DATABASE_URL" if server == MAIN else f"TENANT_DATABASES ({server})"
     # First: a pooler in statement mode refuses the transaction of the other check.
     if reason := unsafe_pooler_reason():
         _refuse_to_serve(
@@ -188,6 +185,7 @@ ALLOWED_FUNCTIONS: Final = frozenset(
         "array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_database_size",
         "pg_indexes_size", "pg_is_in_recovery", "pg_relation_size", "pg_table_size",
         "pg_total_relation_size", "plpgsql_validator", "random", "random_normal", "timeofday",
+        "uuidv4", "uuidv7",
         # Konstruct's own functions of the owner: tenants/migrations/0001_initial.py.
         "give_back_jobs", "held_tenant_locks", "renew_worker", "return_expired_jobs",
         "try_tenant_lock", "wait_for_tenant_lock",

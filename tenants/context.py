@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
@@ -156,11 +156,9 @@ def known_tenant(tenant_id: UUID | str, *, savepoint: bool = True) -> Iterator[U
         raise
 
 
-@contextmanager
-def public_scope() -> Iterator[None]:
+def public_scope() -> AbstractContextManager[None]:
     """Run the block in the public schema of the main server, outside of tenants."""
-    with server_scope(MAIN):
-        yield
+    return server_scope(MAIN)
 
 
 @contextmanager

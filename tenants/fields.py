@@ -31,11 +31,7 @@ class CurrentTenant(models.Func):
 def random_id(**options: Any) -> "models.UUIDField[str | uuid.UUID, uuid.UUID]":
     """Return a primary key: a random UUID."""
     return models.UUIDField(
-        primary_key=True,
-        default=uuid.uuid4,
-        db_default=RandomUUID(),
-        editable=False,
-        **options,
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False, **options
     )
 
 
@@ -145,6 +141,11 @@ def id_list(
     return ArrayField(
         models.UUIDField(), verbose_name=verbose_name, default=list, db_default=empty, **options
     )
+
+
+def index_if_set(field: str, name: str) -> models.Index:
+    """Return the index of the rows in which an optional column has a value."""
+    return models.Index(fields=[field], condition=models.Q((f"{field}__isnull", False)), name=name)
 
 
 def one_of(field: str, choices: type[models.TextChoices], name: str) -> models.CheckConstraint:

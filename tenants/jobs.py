@@ -295,10 +295,6 @@ def on_given_up(watcher: Callable[[UUID], None]) -> None:
     _watchers.append(watcher)
 
 
-# Codes of failures after which a part of the work may be done.
-INTERRUPTED = frozenset({WorkerLost.code})
-
-
 class Outcome(StrEnum):
     """Results of an attempt."""
 
@@ -546,17 +542,12 @@ class JobKind:
             if is_given_up:
                 for watcher in _watchers:
                     watcher(key)
-        logger.log(
-            logging.ERROR if is_given_up else logging.WARNING,
-            "The %s of %s %s: %s",
-            self.name,
-            key,
-            "was given up"
-            if is_given_up
-            else f"failed (attempt {attempt}) and will be tried again",
-            exceptions.detail_of(error),
-            exc_info=not (isinstance(error, exceptions.KonstructError) or is_outage(error)),
-        )
+        level, what = logging.WARNING, f"failed (attempt {attempt}) and will be tried again"
+        if is_given_up:
+            level, what = logging.ERROR, "was given up"
+        is_known = isinstance(error, exceptions.KonstructError) or is_outage(error)
+        values = (self.name, key, what, exceptions.detail_of(error))
+        logger.log(level, "The %s of %s %s: %s", *values, exc_info=not is_known)
         return is_given_up
 
     # --- Scheduling ---------------------------------------------------------------------
@@ -656,11 +647,7 @@ class JobKind:
 
 
 # Of a job that no worker does.
-NOT_BEGUN: Final[dict[str, Any]] = {
-    "begun_at": None,
-    "worker": None,
-    "leased_until": None,
-}
+NOT_BEGUN: Final[dict[str, Any]] = {"begun_at": None, "worker": None, "leased_until": None}
 _RESET: Final[dict[str, Any]] = {"attempts": 0, "error_code": "", "last_error": ""}
 
 
@@ -692,10 +679,7 @@ def _enqueue(send: Callable[[tuple[Any, ...]], object], name: str, args: tuple[A
     except Exception as error:  # for any error of the broker, the row is committed and swept
         logger.warning(
             "%s%r was not enqueued (%s: %s). The sweeper will find it; is the broker running?",
-            name,
-            args,
-            type(error).__name__,
-            error,
+            *(name, args, type(error).__name__, error),
         )
 
 

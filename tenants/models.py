@@ -107,14 +107,11 @@ class Tenant(TenantMixin):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     migrated_to = fields.optional_char(
-        max_length=33,
-        editable=False,
-        help_text="State of its schema after the last migration.",
+        max_length=33, editable=False, help_text="State of its schema after the last migration."
     )
     migrated_at = fields.optional_time(editable=False, help_text="Time of the last migration.")
     provisioning_error = fields.optional_text(
-        editable=False,
-        help_text="Error of the last attempt to create or migrate its schema.",
+        editable=False, help_text="Error of the last attempt to create or migrate its schema."
     )
     provisioning_failed_at = fields.optional_time(editable=False, help_text="Time of this error.")
     migration_asked_at = fields.optional_time(
@@ -124,8 +121,7 @@ class Tenant(TenantMixin):
     )
 
     deletion_asked_at = fields.optional_time(
-        editable=False,
-        help_text="When an operator requested its deletion. Empty: no request.",
+        editable=False, help_text="When an operator requested its deletion. Empty: no request."
     )
     delete_at = fields.optional_time(
         editable=False,
@@ -139,17 +135,14 @@ class Tenant(TenantMixin):
         "Empty: neither is in progress.",
     )
     backed_up_at = fields.optional_time(
-        editable=False,
-        help_text="Time of its last backup. Empty: none.",
+        editable=False, help_text="Time of its last backup. Empty: none."
     )
 
     quotas = fields.json_object(
-        editable=False,
-        help_text="Limits by quota: soft, hard or both. Empty: unlimited.",
+        editable=False, help_text="Limits by quota: soft, hard or both. Empty: unlimited."
     )
     usage = fields.json_object(
-        editable=False,
-        help_text="Usage at the last measurement, and the limits that were reached.",
+        editable=False, help_text="Usage at the last measurement, and the limits that were reached."
     )
 
     objects = TenantQuerySet.as_manager()
@@ -165,9 +158,7 @@ class Tenant(TenantMixin):
                     schema_name=Concat(
                         models.Value("t_"),
                         Replace(
-                            Cast("id", models.CharField()),
-                            models.Value("-"),
-                            models.Value(""),
+                            Cast("id", models.CharField()), models.Value("-"), models.Value("")
                         ),
                     )
                 ),
@@ -424,9 +415,7 @@ class Job(JobColumns):
                 name="job_turns",
                 condition=models.Q(failed_at__isnull=True, sweep_at__isnull=False),
             ),
-            models.Index(
-                fields=["worker"], condition=models.Q(worker__isnull=False), name="job_worker"
-            ),
+            fields.index_if_set("worker", "job_worker"),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -29,10 +29,7 @@ _PATTERNS = (
     # scheme://user:password@host
     (re.compile(r"(?<=://)[^\s/?#]*@"), f"{HIDDEN}@"),
     (re.compile(rf"([?&]{_IN_QUERY}=)[^&\s'\"#]+", re.IGNORECASE), rf"\1{HIDDEN}"),
-    (
-        re.compile(r"\b(Bearer|Basic)[ ]+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
-        rf"\1 {HIDDEN}",
-    ),
+    (re.compile(r"\b(Bearer|Basic)[ ]+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
     # Tokens of Slack, keys of OpenAI and its like, and our own.
     (re.compile(r"\bxox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]+"), HIDDEN),
     (re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"), HIDDEN),

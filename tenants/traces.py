@@ -31,7 +31,6 @@ from structlog.contextvars import bind_contextvars, get_contextvars
 from tenants.exceptions import code_of
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 # Kinds of spans, as OpenTelemetry calls them.
@@ -143,11 +142,17 @@ def span(
     if _batches is None:
         yield
         return
+    from opentelemetry.context import Context
     from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+    context = None
+    if parent is not None:
+        carrier = {"traceparent": parent} if len(parent) <= MAX_PARENT_CHARACTERS else {}
+        context = TraceContextTextMapPropagator().extract(carrier, context=Context())
     with _tracer.start_as_current_span(
         name,
-        context=None if parent is None else _context_of(parent),
+        context=context,
         kind=SpanKind[kind],
         attributes=_exported_attributes(attributes),
         record_exception=False,
@@ -158,16 +163,6 @@ def span(
         except Exception as error:
             record_error(error)
             raise
-
-
-def _context_of(traceparent: str) -> "Context":
-    """Return the context of a traceparent, an empty one if it is malformed."""
-    from opentelemetry.context import Context
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    is_too_long = len(traceparent) > MAX_PARENT_CHARACTERS
-    carrier = {} if is_too_long else {"traceparent": traceparent}
-    return TraceContextTextMapPropagator().extract(carrier, context=Context())
 
 
 def _exported_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:

@@ -291,9 +291,7 @@ class SQLiteManager(Database):
         """
         if conversation_id is not None:
             self.get_conversation(conversation_id)
-        statement = (
-            "SELECT count(*) FROM messages WHERE conversation_id = coalesce(?1, conversation_id)"
-        )
+        statement = "SELECT count(*) FROM messages WHERE ?1 IS NULL OR conversation_id = ?1"
         return int(self.rows(statement, (conversation_id,))[0][0])
 
     def delete_message(self, id: str) -> None:

@@ -262,11 +262,8 @@ def conversations_beside(turn: models.Message, agent_ids: Iterable[UUID]) -> lis
 
 def has_other_people(turn: models.Message) -> bool:
     """Return whether the thread has turns of another user."""
-    return (
-        models.Message.objects.filter(thread_id=turn.thread_id)
-        .exclude(user_id=turn.user_id)
-        .exists()
-    )
+    turns = models.Message.objects.filter(thread_id=turn.thread_id)
+    return turns.exclude(user_id=turn.user_id).exists()
 
 
 def _beside(

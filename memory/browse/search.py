@@ -17,7 +17,7 @@ from django.db import OperationalError
 
 from memory import conf, models
 from memory.embedding.embedder import embed, model_version
-from memory.embedding.vectors import vector_literal
+from memory.fields import vector_literal
 from memory.text import lexical
 from tenants import transaction
 from tenants.context import fetch_all, tenant_connection
@@ -214,7 +214,8 @@ def search_messages(
         Messages with a word of the query, or nearer to it than SEARCH_FLOOR; best first.
     """
     lexemes = lexical.alternatives(lexical.analyse(query), limit=MAX_TERMS)
-    word_of = lexical.hashes(lexemes)
+    hash_of = lexical.lexeme_hash
+    word_of = {hash_of(lexeme): hash_of(word) for lexeme, word in lexemes.items()}
     vector = embed([query], is_query=True)[0] if query_embedding is None else query_embedding
     values = {
         **asdict(message_filter),
@@ -266,8 +267,7 @@ def _words_sql(message_filter: MessageFilter) -> str:
         word = _WORD.format(of_agent=_OF_AGENT.format(of_scope=of_scope) if of_scope else "")
     of_message = message_filter.condition("channel", "since", "until")
     return _BY_WORDS.format(
-        word=word,
-        of_message=_OF_MESSAGE.format(narrowing=of_message) if of_message else "",
+        word=word, of_message=_OF_MESSAGE.format(narrowing=of_message) if of_message else ""
     )
 
 

@@ -58,15 +58,8 @@ class PromptFact:
     @classmethod
     def from_hit(cls, hit: FactHit) -> "PromptFact":
         """Return a fact that recall has found."""
-        return cls(
-            content=hit.content,
-            score=hit.similarity,
-            memory_id=hit.memory_id,
-            probability=hit.probability,
-            quote=hit.quote,
-            said_at=hit.said_at,
-            message_ids=hit.message_ids,
-        )
+        names = ("content", "memory_id", "probability", "quote", "said_at", "message_ids")
+        return cls(score=hit.similarity, **{name: getattr(hit, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +303,7 @@ def _split_hits(
             "given as a fact"
             if hit.message_id in given
             else _reason(is_refused=hit.message_id in refused_ids),
-            hit.score,
-            hit.probability,
-            hit.gate_value,
-            hit.channels,
+            *(hit.score, hit.probability, hit.gate_value, hit.channels),
         )
         for hit in recalled.hits
         if hit.message_id not in included_ids

@@ -126,11 +126,7 @@ class SessionStore:
         return [as_turn(message) for message in messages[-limit:]]
 
     def list_sessions(
-        self,
-        limit: int = 50,
-        *,
-        before: Session | None = None,
-        after: Session | None = None,
+        self, limit: int = 50, *, before: Session | None = None, after: Session | None = None
     ) -> list[Session]:
         """Return the tenant's threads, last used first.
 

@@ -165,8 +165,11 @@ class Task:
             return FittedTask(cut(self.description, room), (DESCRIPTION,))
         lines = self._lines()
         kept = min(len(lines), max(room // MIN_LINE_TOKENS - 2, 0))
-        if kept < len(lines):
-            lines = [*lines[:kept], _omission_line(names[kept:])]
+        if omitted := names[kept:]:
+            listed = ", ".join(name[:40] for name in omitted[:MAX_LISTED_NAMES])
+            if len(omitted) > MAX_LISTED_NAMES:
+                listed += f" and {len(omitted) - MAX_LISTED_NAMES} more"
+            lines = [*lines[:kept], list_item(f"{TRUNCATION_MARK.strip()} {listed}")]
         parts = [self.description, *lines]
         # Each line ends with a line break. The heading has two more.
         free = room - len(parts) - count(DATA_HEADING) - 3
@@ -220,9 +223,3 @@ def _join(description: str, lines: Sequence[str]) -> str:
         return description
     data = "\n".join((DATA_HEADING, *lines))
     return f"{description}\n\n{data}" if description else data
-
-
-def _omission_line(names: Sequence[str]) -> str:
-    listed = ", ".join(name[:40] for name in names[:MAX_LISTED_NAMES])
-    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-    return list_item(f"{TRUNCATION_MARK.strip()} {listed}{more}")

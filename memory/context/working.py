@@ -162,7 +162,10 @@ class WorkingContextCompiler:
     ) -> WorkingContext:
         """Fit the sections as `compile` does, and return also the parts that were left out."""
         turns = [chat.as_turn(message) for message in session_messages]
-        memories = _most_relevant_first(relevant_memories)
+        # The highest score first; those without a score last, in their order.
+        found = [memory for memory in relevant_memories if chat.text_of(memory).strip()]
+        found.sort(key=lambda one: (chat.score_of(one) is None, -(chat.score_of(one) or 0.0)))
+        memories = list(map(chat.text_of, found))
         system_room = self.share("system_prompt") - MESSAGE_OVERHEAD_TOKENS
         memory_room = (
             self.share("relevant_context") - MESSAGE_OVERHEAD_TOKENS - HEADING_OVERHEAD_TOKENS
@@ -258,13 +261,6 @@ def chat_messages(compiled: CompiledContext) -> list[chat.ChatMessage]:
             compiled["system_prompt"], compiled["context"], compiled["messages"], compiled["task"]
         )
     )
-
-
-def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
-    """Return the texts, highest score first; those without a score last, in their order."""
-    listed = [memory for memory in memories if chat.text_of(memory).strip()]
-    listed.sort(key=lambda memory: (chat.score_of(memory) is None, -(chat.score_of(memory) or 0.0)))
-    return list(map(chat.text_of, listed))
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -25,7 +25,7 @@ from memory import arguments, conf
 from memory.arguments import uuid_argument
 from memory.conversations import short_term, window_store
 from memory.exceptions import InvalidArgument
-from memory.models import Message, MessageAttribute, Role
+from memory.models import Conversation, ConversationItem, Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
 from memory.text.lexical import fold
 from tenants import traces, transaction
@@ -245,6 +245,12 @@ def write_attributes(messages: Iterable[Message]) -> None:
 # agent's window has it, and it is erased, moved and exported like any message.
 
 
+_COPIED: Final = (
+    *("user_id", "thread_id", "role", "name", "content", "created_at"),
+    *("answered_by_id", "metadata"),
+)
+
+
 def copy_id(message_id: UUID | str, agent_id: UUID) -> UUID:
     """Return the id of an agent's copy of a message."""
     return uuid5(agent_id, str(message_id))
@@ -262,16 +268,9 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
             Message(
                 id=copy_id(original.pk, agent_id),
                 agent_id=agent_id,
-                user_id=original.user_id,
-                thread_id=original.thread_id,
                 channel=conf.HANDOVER_CHANNEL,
-                role=original.role,
-                name=original.name,
-                content=original.content,
-                created_at=original.created_at,
                 external_id=f"{conf.HANDOVER_CHANNEL}:{original.pk}",
-                answered_by_id=original.answered_by_id,
-                metadata=original.metadata,
+                **{name: getattr(original, name) for name in _COPIED},
             )
             for original in originals
         ]
@@ -343,6 +342,62 @@ def enqueue_embeddings(
         "traceparent": traces.traceparent(),
     }
     execute(_ENQUEUE_EMBEDDINGS, values)
+
+
+# --- What programs keep of a conversation ---------------------------------------------------------
+
+# Beside its title and metadata these are items: the data of a framework's runs, lossless, in the
+# order of adding. A framework reads them before a run, adds to them after it, and removes the
+# newest. Messages to be remembered are turns too, and stay when an item is removed.
+
+
+def add_items(
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str,
+    items: Iterable[tuple[Mapping[str, Any], UUID | None]],
+) -> None:
+    """Add items to a conversation of the current tenant, all or none.
+
+    Args:
+        items: each with the id of its message in the transcript, if it has one.
+
+    Raises:
+        InvalidArgument: an item is no JSON.
+        PersonBeingErased: an erasure of the user is requested, and not done yet.
+    """
+    items = list(items)
+    # Whoever wrote the message of an item in this transaction holds the user already.
+    if not any(message_id for _, message_id in items):
+        hold_people([user_id], agent_ids=[agent_id])
+    conversation = {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+    ConversationItem.objects.bulk_create(
+        ConversationItem(**conversation, item=_json_text(item), message_id=message_id)
+        for item, message_id in items
+    )
+
+
+def lock_conversation(agent_id: UUID, user_id: str, thread_id: str) -> Conversation:
+    """Return the row of a conversation, which is made if there is none, locked until the
+    transaction ends.
+
+    Raises PersonBeingErased if an erasure of the user is requested, and not done yet.
+    """
+    hold_people([user_id], agent_ids=[agent_id])
+    conversation = {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+    Conversation.objects.bulk_create([Conversation(**conversation)], ignore_conflicts=True)
+    return Conversation.objects.select_for_update(no_key=True).get(**conversation)
+
+
+def _json_text(item: Mapping[str, Any]) -> str:
+    """Return JSON without raw NUL characters; UTF-8 unless it contains lone surrogates."""
+    try:
+        text = json.dumps(item, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise InvalidArgument(
+            "an item holds a number that no float can hold, such as 1e400: send it as text"
+        ) from error
+    return text if arguments.is_unicode(text) else json.dumps(item)
 
 
 # --- Import of a history -------------------------------------------------------------------------
@@ -567,15 +622,6 @@ def import_turns(
 
 
 def _message(turn: ImportedTurn, created_at: datetime) -> Message:
-    return Message(
-        agent_id=turn.agent_id,
-        user_id=turn.user_id,
-        thread_id=turn.thread_id,
-        channel=conf.IMPORT_CHANNEL,
-        role=turn.role,
-        name=turn.name,
-        metadata=metadata_argument(turn.metadata),
-        content=turn.content,
-        created_at=created_at,
-        external_id=turn.external_id,
-    )
+    values = {field.name: getattr(turn, field.name) for field in fields(turn)}
+    values |= {"created_at": created_at, "metadata": metadata_argument(turn.metadata)}
+    return Message(channel=conf.IMPORT_CHANNEL, **values)

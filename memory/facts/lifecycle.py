@@ -101,11 +101,9 @@ def record_event(
     FactEvent.objects.create(
         memory_id=fact.memory_id,
         action=action,
-        author_kind=author.kind,
-        author_id=author.id,
-        author_name=author.name,
         reason=reason,
         other_id=other_id,
+        **author.columns,
     )
     if (event := EVENT_BY_STATE.get(fact.state)) is not None and reason != MORE_EVIDENCE:
         outbox.record_event(
@@ -565,11 +563,7 @@ def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | Non
             message_id=quote.message.pk,
             start=quote.start,
             end=quote.end,
-            defaults={
-                "quote": quote.text,
-                "source_digest": quote.source_digest,
-                "run_id": run_id,
-            },
+            defaults={"quote": quote.text, "source_digest": quote.source_digest, "run_id": run_id},
         )
         for quote in quotes
     ]

@@ -19,9 +19,8 @@ from django.db.models.expressions import DatabaseDefault
 from memory import arguments, models
 from memory.conversations import short_term, window_store
 from memory.embedding.embedder import embed, model_version
-from memory.embedding.vectors import nearest
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
-from memory.fields import digest
+from memory.fields import digest, nearest
 from memory.models.facts import Author, FactState, MemoryEntry, MemoryEntryQuerySet
 from memory.text.lexical import lexemes
 from tenants import context, transaction
@@ -488,11 +487,7 @@ def include_again(
 
 
 def exclude_corrected(
-    fact: MemoryEntry,
-    *,
-    author: Author,
-    reason: str = "",
-    new_content: str = "",
+    fact: MemoryEntry, *, author: Author, reason: str = "", new_content: str = ""
 ) -> None:
     """Exclude statements of a fact that was wrong from recall: its evidence and its echoes.
 
@@ -538,9 +533,7 @@ def _columns(message: models.Message, author: Author, reason: str) -> dict[str, 
         "agent_id": message.agent_id,
         "user_id": message.user_id,
         "reason": reason,
-        "author_kind": author.kind,
-        "author_id": author.id,
-        "author_name": author.name,
+        **author.columns,
     }
 
 

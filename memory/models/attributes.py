@@ -208,6 +208,19 @@ class Attribute(TenantModel):
         return f"{self.key} = {self.text if self.number is None else self.number}"
 
 
+def attribute_indexes(of: str, name: str) -> list[models.Index]:
+    """Return the indexes of attributes by texts and by numbers, for the rows of a foreign key."""
+    numbers: dict[str, Any] = {
+        "condition": models.Q(number__isnull=False),
+        "name": f"{name}_number",
+    }
+    include = ["tenant_id"]
+    return [
+        models.Index(fields=["key", "kind", "text", of], include=include, name=f"{name}_text"),
+        models.Index(fields=["key", "number", of], include=include, **numbers),
+    ]
+
+
 class MessageAttribute(Attribute):
     """One value of a message's metadata, indexed by a b-tree. Append-only."""
 
@@ -223,19 +236,7 @@ class MessageAttribute(Attribute):
 
     class Meta:
         verbose_name = "message attribute"
-        indexes = [
-            models.Index(
-                fields=["key", "kind", "text", "message"],
-                include=["tenant_id"],
-                name="message_attribute_text",
-            ),
-            models.Index(
-                fields=["key", "number", "message"],
-                include=["tenant_id"],
-                condition=models.Q(number__isnull=False),
-                name="message_attribute_number",
-            ),
-        ]
+        indexes = attribute_indexes("message", "message_attribute")
 
 
 def attributes_of(model: type[A], metadata: Mapping[str, Any], **foreign_key: Any) -> list[A]:

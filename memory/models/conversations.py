@@ -98,6 +98,11 @@ class AgentUserModel(TenantModel):
         abstract = True
 
 
+def _optional_key(help_text: str) -> "models.CharField[str | None, str | None]":
+    """Return a column of unique keys. Many are unset, and not equal."""
+    return models.CharField(max_length=255, null=True, blank=True, help_text=help_text)
+
+
 class Message(AgentUserModel):
     """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
 
@@ -114,18 +119,8 @@ class Message(AgentUserModel):
         db_default=server_now(),
         help_text="Time of the message; for imported turns, the original time.",
     )
-    idempotency_key = models.CharField(  # noqa: DJ001 - many are unset, and not equal
-        max_length=255,
-        null=True,
-        blank=True,
-        help_text="Deduplication key of the sender, prefixed with the channel.",
-    )
-    external_id = models.CharField(  # noqa: DJ001 - many are unset, and not equal
-        max_length=255,
-        null=True,
-        blank=True,
-        help_text="Id in the system that it was imported from.",
-    )
+    idempotency_key = _optional_key("Deduplication key of the sender, prefixed with the channel.")
+    external_id = _optional_key("Id in the system that it was imported from.")
     in_reply_to = models.OneToOneField(
         "self",
         on_delete=models.PROTECT,

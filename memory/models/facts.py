@@ -15,7 +15,7 @@ from pgvector.django import VectorField
 
 from memory import arguments, conf
 from memory.fields import DigestField, IdentityField, vector_index
-from memory.models.attributes import Attribute, with_metadata
+from memory.models.attributes import Attribute, attribute_indexes, with_metadata
 from tenants import fields
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData, rows_of_user
@@ -348,11 +348,7 @@ class MemoryEntry(TenantModel):
                 condition=models.Q(state=FactState.PROPOSED, version_of__isnull=True),
                 name="fact_proposed",
             ),
-            models.Index(
-                fields=["run_id"],
-                condition=models.Q(run_id__isnull=False),
-                name="fact_run",
-            ),
+            fields.index_if_set("run_id", "fact_run"),
         ]
 
     @property
@@ -383,26 +379,11 @@ class MemoryAttribute(Attribute):
     )
 
     # An archive has the metadata, from which the import makes these rows again.
-    personal_data = PersonalData(
-        where=OF_FACTS_OF_PERSON,
-        derived=_OF_FACTS_WITHOUT_OTHER_EVIDENCE,
-    )
+    personal_data = PersonalData(where=OF_FACTS_OF_PERSON, derived=_OF_FACTS_WITHOUT_OTHER_EVIDENCE)
 
     class Meta:
         verbose_name = "fact attribute"
-        indexes = [
-            models.Index(
-                fields=["key", "kind", "text", "memory"],
-                include=["tenant_id"],
-                name="fact_attribute_text",
-            ),
-            models.Index(
-                fields=["key", "number", "memory"],
-                include=["tenant_id"],
-                condition=models.Q(number__isnull=False),
-                name="fact_attribute_number",
-            ),
-        ]
+        indexes = attribute_indexes("memory", "fact_attribute")
 
 
 class FactEvidence(TenantModel):
@@ -449,13 +430,7 @@ class FactEvidence(TenantModel):
                 condition=models.Q(end__gt=models.F("start")), name="fact_evidence_end"
             ),
         ]
-        indexes = [
-            models.Index(
-                fields=["run_id"],
-                condition=models.Q(run_id__isnull=False),
-                name="fact_evidence_run",
-            ),
-        ]
+        indexes = [fields.index_if_set("run_id", "fact_evidence_run")]
 
     def __str__(self) -> str:
         return self.quote[:60]
@@ -499,6 +474,11 @@ class Author:
         """Kind and id in one text, such as "person:7"."""
         return f"{self.kind}:{self.id}"
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """Kind, id and name as columns of a row."""
+        return {"author_kind": self.kind, "author_id": self.id, "author_name": self.name}
+
 
 SYSTEM: Final = Author(AuthorKind.SYSTEM)
 
@@ -541,9 +521,7 @@ class FactEvent(TenantModel):
     class Meta:
         verbose_name = "event of a fact"
         verbose_name_plural = "events of facts"
-        constraints = [
-            fields.one_of("action", FactAction, "fact_event_action"),
-        ]
+        constraints = [fields.one_of("action", FactAction, "fact_event_action")]
         indexes = [models.Index(fields=["memory", "number"], name="fact_event_fact")]
 
     def __str__(self) -> str:

@@ -212,10 +212,7 @@ class Scope(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return gettext("%(user)s with %(agent)s") % {
-            "user": self.user_id,
-            "agent": self.agent_id,
-        }
+        return gettext("%(user)s with %(agent)s") % {"user": self.user_id, "agent": self.agent_id}
 
 
 OF_SCOPES = "scope_id = ANY(%(scopes)s)"
@@ -246,7 +243,7 @@ class Posting(TenantModel):
         verbose_name = "posting"
         indexes = [
             # A word in all scopes: `memory.browse.search`. Equal hashes are stored once.
-            models.Index(fields=["lexeme_hash"], name="posting_word"),
+            models.Index(fields=["lexeme_hash"], name="posting_word")
         ]
 
     def __str__(self) -> str:
@@ -306,10 +303,7 @@ class IndexedMessage(TenantModel):
     words = models.IntegerField(help_text="Number of its words.")
     has_time = models.BooleanField(help_text="Contains an expression of time.")
     asks = models.BooleanField(db_default=False, help_text="Contains only questions.")
-    lexemes = models.IntegerField(
-        db_default=0,
-        help_text="Number of its lexemes.",
-    )
+    lexemes = models.IntegerField(db_default=0, help_text="Number of its lexemes.")
     packed_row = models.GeneratedField(
         db_column="card",
         expression=pack_columns(
@@ -526,8 +520,7 @@ class RecallExclusion(AgentUserModel):
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was excluded.")
 
     personal_data = personal.rows_of_user(
-        message="message_id",
-        export=personal.Export(kind="recall_exclusions", position=21),
+        message="message_id", export=personal.Export(kind="recall_exclusions", position=21)
     )
 
     class Meta:
@@ -546,16 +539,8 @@ class RecallExclusion(AgentUserModel):
         ]
         indexes = [
             models.Index(fields=["agent_id", "user_id"], name="recall_exclusion_scope"),
-            models.Index(
-                fields=["memory_id"],
-                condition=models.Q(memory_id__isnull=False),
-                name="recall_exclusion_fact",
-            ),
-            models.Index(
-                fields=["echo_of"],
-                condition=models.Q(echo_of__isnull=False),
-                name="recall_exclusion_echo",
-            ),
+            fields.index_if_set("memory_id", "recall_exclusion_fact"),
+            fields.index_if_set("echo_of", "recall_exclusion_echo"),
         ]
 
     def __str__(self) -> str:

@@ -419,11 +419,9 @@ def evidence_sql(strategy: Strategy, *, as_of: bool, filtered: bool) -> tuple[st
     else:
         turns, cosines = _TURNS_OF_CANDIDATES, _PIECE_COSINES_OF_CANDIDATES
     parts = {**conditions, **_COLUMNS}
-    size, nearest = (
-        (_SIZE_OF_QUANTIZED, _QUANTIZED)
-        if strategy is Strategy.QUANTIZED
-        else (_SIZE_OF_HNSW, _HNSW)
-    )
+    size, nearest = _SIZE_OF_HNSW, _HNSW
+    if strategy is Strategy.QUANTIZED:
+        size, nearest = _SIZE_OF_QUANTIZED, _QUANTIZED
     parts |= {
         "size": size.format(**parts),
         "nearest": nearest.format(**parts),
@@ -434,11 +432,7 @@ def evidence_sql(strategy: Strategy, *, as_of: bool, filtered: bool) -> tuple[st
             **parts,
         ),
     }
-    return (
-        turns.format(**parts),
-        _FACTS_AND_EXCLUSIONS.format(**parts),
-        cosines.format(**parts),
-    )
+    return (turns.format(**parts), _FACTS_AND_EXCLUSIONS.format(**parts), cosines.format(**parts))
 
 
 @cache

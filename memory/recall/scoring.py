@@ -292,14 +292,26 @@ def rank(
     at = np.flatnonzero(has_features)[best]
     # In the order of the fields of ScoredMessage.
     columns = (
+        turns.number[at], turns.ids[at], turns.created_at[at],
         score[best], cosine[best], words.shared[at], words.coverage[at],
         context.session[best], context.previous[best], context.following[best],
         words.names_speaker[at], words.is_addressed[at], turns.words[at], turns.has_time[at],
         words.is_echo[at], repeats[best], is_cited[best], fact[best], from_fact[best],
     )  # fmt: skip
+    messages = [
+        ScoredMessage(
+            number,
+            UUID(int=high << 64 | low),
+            evidence.EPOCH + timedelta(microseconds=created_at),
+            *features,
+        )
+        for number, (high, low), created_at, *features in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    ]
     is_beside = ~turns.is_candidate[kept]
     return Ranking(
-        _scored_messages(turns, at, [column.tolist() for column in columns]),
+        messages,
         turns.messages,
         words.unknown,
         words.unknown_name,
@@ -355,25 +367,6 @@ def _weigh_context(
 def _context_weight(words: NDArray[np.int32]) -> float:
     """Return the weight of the context: less, the more words the turns have on average."""
     return min(1.0, (CONTEXT_WORDS + FULL_CONTEXT_WORDS) / (CONTEXT_WORDS + float(words.mean())))
-
-
-def _scored_messages(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[ScoredMessage]:
-    messages = zip(
-        turns.number[at].tolist(),
-        turns.ids[at].tolist(),
-        turns.created_at[at].tolist(),
-        *columns,
-        strict=True,
-    )
-    return [
-        ScoredMessage(
-            number,
-            UUID(int=high << 64 | low),
-            evidence.EPOCH + timedelta(microseconds=created_at),
-            *features,
-        )
-        for number, (high, low), created_at, *features in messages
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -460,11 +460,6 @@ def alternatives(words: Sequence[Word], *, limit: int | None = None) -> dict[str
     return dict(islice(found.items(), limit))
 
 
-def hashes(lexemes: Mapping[str, str]) -> dict[int, int]:
-    """Return the hashes of `alternatives`."""
-    return {lexeme_hash(lexeme): lexeme_hash(word) for lexeme, word in lexemes.items()}
-
-
 def shows_language(text: str) -> bool:
     """Return whether the language of a text's Latin words is known from its frequent words."""
     return all(word.language is not UNKNOWN for word in analyse(text, unknown=UNKNOWN))

@@ -118,10 +118,7 @@ def ids_of(row: Model) -> dict[str, Any]:
 
 
 def record_command(
-    command: str,
-    action: models.Action,
-    subject: str | Model,
-    **detail: Any,
+    command: str, action: models.Action, subject: str | Model, **detail: Any
 ) -> None:
     """Log an action of a command in the current tenant, in the transaction of the change.
 

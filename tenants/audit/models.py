@@ -246,8 +246,7 @@ class ErasureRequest(Erasure):
         "agent", help_text="The agent to erase the person from. Empty: all agents."
     )
     threads = fields.text_list(
-        blank=True,
-        help_text="Graph sessions of the user that the transcript does not name.",
+        blank=True, help_text="Graph sessions of the user that the transcript does not name."
     )
     all_replies = fields.flag(
         "erase all replies to others",

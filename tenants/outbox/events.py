@@ -139,10 +139,7 @@ def send_earlier(
         types: of the events.
     """
     _deliver(
-        _SEND_EARLIER,
-        subscription_id=subscription_id,
-        subjects=list(subjects),
-        types=list(types),
+        _SEND_EARLIER, subscription_id=subscription_id, subjects=list(subjects), types=list(types)
     )
 
 

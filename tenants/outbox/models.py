@@ -75,9 +75,7 @@ class OutboxEvent(TenantModel):
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it happened.")
 
-    personal_data = rows_of_user(
-        derived="subject_id = ANY(%(ids)s)",
-    )
+    personal_data = rows_of_user(derived="subject_id = ANY(%(ids)s)")
 
     class Meta:
         verbose_name = "event"

@@ -309,11 +309,7 @@ def _settings_of(schemas: tuple[str, ...], tenant_id: UUID | None) -> str:
 
 
 def _run_in_tenant(
-    execute: Callable[..., Any],
-    statement: Any,
-    params: Any,
-    many: bool,
-    context: dict[str, Any],
+    execute: Callable[..., Any], statement: Any, params: Any, many: bool, context: dict[str, Any]
 ) -> Any:
     """Run a statement in a transaction of the connection's tenant: one of Django's, or its own."""
     connection: DatabaseWrapper = context["connection"]

@@ -400,11 +400,7 @@ def _failure(command: MigrateSchema, error: Exception) -> dict[str, Any]:
 
 
 def migrate_schemas(
-    schema_names: Sequence[str],
-    options: Mapping[str, Any],
-    *,
-    parallel: int,
-    canary: int = 0,
+    schema_names: Sequence[str], options: Mapping[str, Any], *, parallel: int, canary: int = 0
 ) -> Iterator[MigrationResult]:
     """Migrate schemas. Yield each result when it is there.
 

@@ -33,8 +33,8 @@ from konstruct.orchestrator import models, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from konstruct.urls import public, tenant as tenant_urls
-from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
+from memory.conversations.transcript import add_items
 from memory.facts import LongTermMemory
 from memory.indexing import drain
 from memory.models import Conversation, MemoryEntry, Message, RecallExclusion

@@ -11,8 +11,8 @@ from konstruct.llm.completions import LLMRefused
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
-from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
+from memory.conversations.transcript import add_items
 from memory.facts import LongTermMemory
 from memory.indexing import drain
 from memory.long_term import store_embedding

@@ -22,8 +22,7 @@ from konstruct.orchestrator.language_models import create_language_model
 from konstruct.orchestrator.messages import Thread
 from memory import indexing as embeddings
 from memory.context import SessionStore
-from memory.conversations.items import add_items
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import add_items, record_message
 from memory.facts import Author, LongTermMemory, exclude_from_recall, reject
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind

@@ -10,9 +10,8 @@ from django_redis import get_redis_connection
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.conversations.items import add_items
 from memory.conversations.short_term import append_turns
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import add_items, record_message
 from memory.conversations.window_store import Turn
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding

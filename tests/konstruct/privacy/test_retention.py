@@ -15,9 +15,8 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy.erasure import messages
 from memory import indexing
-from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
-from memory.conversations.transcript import ImportedTurn, import_turns
+from memory.conversations.transcript import ImportedTurn, add_items, import_turns
 from memory.models import ConversationItem, Message, Scope, WindowClear
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, RetentionRule

@@ -34,7 +34,7 @@ from konstruct.orchestrator.history_import.lines import import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.browse.lists import last_of_threads, of_conversation
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
-from memory.conversations import items, transcript
+from memory.conversations import transcript
 from memory.models import Conversation, ConversationItem, Message, Role, recall
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -245,7 +245,7 @@ class ConversationViewSet(mixins.ListModelMixin, views.ApiViewSet):
         """
         thread = self.caller.thread_in(self.query)
         require_storage()
-        conversation = items.lock_conversation(**thread)
+        conversation = transcript.lock_conversation(**thread)
         return self.merge(conversation, self.fields, ConversationRowSerializer)
 
     @get_transcript.mapping.delete
@@ -414,7 +414,7 @@ class ItemViewSet(views.ApiViewSet):
             results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
             ids = iter([result.message.pk if result.message else None for result in results])
             rows = [(item["item"], next(ids) if "said" in item else None) for item in added]
-            items.add_items(**thread, items=rows)
+            transcript.add_items(**thread, items=rows)
             return uuid4()
 
         self.idempotency.once(add)

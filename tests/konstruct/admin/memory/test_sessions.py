@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from konstruct.admin import rows
-from memory.conversations.items import add_items
+from memory.conversations.transcript import add_items
 from memory.models import ConversationItem, Message
 from tenants.audit.models import AccessEvent
 from tenants.audit.roles import role_permissions

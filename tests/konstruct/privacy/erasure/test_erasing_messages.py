@@ -17,9 +17,8 @@ from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure.erasing import carry_out
 from memory import indexing as embeddings
-from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
-from memory.conversations.transcript import copy_for_agent
+from memory.conversations.transcript import add_items, copy_for_agent
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy

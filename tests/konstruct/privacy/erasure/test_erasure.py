@@ -23,8 +23,8 @@ from konstruct.privacy.erasure import messages, person
 from konstruct.privacy.erasure.erasing import carry_out
 from memory import indexing as embeddings
 from memory.context import SessionStore
-from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
+from memory.conversations.transcript import add_items
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
