@@ -149,7 +149,7 @@ def names_read_by(*paths: str) -> set[str]:
     for path in paths:
         for node in ast.walk(ast.parse((PROJECT / path).read_text())):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                called = ast.unparse(node.func)
+                called = ast.unparse(node.func).removeprefix("environment.")
                 if called in readers or called in ("os.environ.get", "os.getenv"):
                     found.add(node.args[0].value)
             elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
