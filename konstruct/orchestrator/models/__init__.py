@@ -1,9 +1,22 @@
 """Tables of the orchestrator: agents, replies, escalations, identities, language models."""
 
-from .agents import Agent, AgentVersion, FactReview, ModelTier, QuestionAnswer, SavedQuestion
-from .extraction import HISTORY_IMPORTS, ExtractionCursor, ExtractionRun, HistoryImport, RunState
-from .identities import ChannelIdentity, HistoryMerge
-from .language_models import (
+from konstruct.orchestrator.models.agents import (
+    Agent,
+    AgentVersion,
+    FactReview,
+    ModelTier,
+    QuestionAnswer,
+    SavedQuestion,
+)
+from konstruct.orchestrator.models.extraction import (
+    HISTORY_IMPORTS,
+    ExtractionCursor,
+    ExtractionRun,
+    HistoryImport,
+    RunState,
+)
+from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
+from konstruct.orchestrator.models.language_models import (
     CallOutcome,
     DailyActivity,
     DailyUsage,
@@ -11,4 +24,10 @@ from .language_models import (
     ModelCall,
     ModelKind,
 )
-from .replies import AnswerOptions, Escalation, HeldFor, PendingReply, ToolCall
+from konstruct.orchestrator.models.replies import (
+    AnswerOptions,
+    Escalation,
+    HeldFor,
+    PendingReply,
+    ToolCall,
+)
