@@ -300,12 +300,18 @@ class RetentionForm(error_texts.TranslatedModelForm):
             self.initial["days"] = self.instance.next_days or self.instance.days
 
 
+@decorators.display(description=_("Days"))
+def days(rule: RetentionRule) -> str:
+    """The days in force; a new rule can have none yet."""
+    return gettext("no limit") if rule.days == retention_rules.MAX_DAYS else str(rule.days)
+
+
 @admin.register(RetentionRule, site=tenant_site)
 class RetentionRuleAdmin(access.AgentNameAdmin):
     """Without a rule, conversations are kept indefinitely."""
 
     form = RetentionForm
-    list_display = ("agent", "days", "next_days", "effective_at", "created_at")
+    list_display = ("agent", days, "next_days", "effective_at", "created_at")
     ordering = ("created_at",)
     sortable_by = ()
     actions = None  # rules are deleted one by one: each is checked
@@ -322,7 +328,13 @@ class RetentionRuleAdmin(access.AgentNameAdmin):
         """Show the messages that a pending change would remove."""
         rule = kwargs.get("obj")
         if rule is not None and rule.effective_at is not None and request.method == "GET":
-            context |= {"waiting": rule, "preview": retention_rules.preview(rule)}
+            # Without a change in force, cancelling removes the rule.
+            is_new = rule.days == retention_rules.days_without(rule)
+            context |= {
+                "waiting": rule,
+                "preview": retention_rules.preview(rule),
+                "is_removed": is_new and self.has_delete_permission(request, rule),
+            }
         return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:

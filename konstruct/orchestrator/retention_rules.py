@@ -76,6 +76,12 @@ def set_days(rule: RetentionRule, days: int) -> None:
         rule.save()
 
 
+def days_without(rule: RetentionRule) -> int:
+    """Return the days that would apply to the agents of a rule without it."""
+    others = RetentionRule.objects.filter(agent_id=None).exclude(pk=rule.pk)
+    return others.values_list("days", flat=True).first() or MAX_DAYS
+
+
 def remove_rule(rule: RetentionRule) -> None:
     """Delete a rule.
 

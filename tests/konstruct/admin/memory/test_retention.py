@@ -69,14 +69,28 @@ def test_a_change_that_waits_is_cancelled(
     with tenant_scope(program_a.tenant.id):
         rule = RetentionRule.objects.get()
     page, unchanged = f"{RULES}{rule.pk}/change/", {"days": str(MAX_DAYS)}
-    assert f'name="days" value="{MAX_DAYS}"' in admin.get(page).text
+    shown = admin.get(page)
+    cancel = f"{RULES}{rule.pk}/delete/"
+    # Without this rule there was none: cancelling its first change removes it.
+    assert f'action="{cancel}"' in shown.text
+    assert f'name="days" value="{MAX_DAYS}"' not in shown.text
+    listed = admin.get(RULES).text
+    assert "no limit" in listed
+    assert str(MAX_DAYS) not in listed
     assert browser(program_b.tenant).post(page, unchanged).status_code == 404
     auditor = browser(program_a.tenant, "view_retentionrule")
     for address in (page, f"{RULES}add/"):
         assert auditor.post(address, unchanged).status_code == 403
     assert "A change waits" not in admin.post(page, unchanged, follow=True).text
+    admin.post(page, {"days": "20"})
     take_effect(program_a)
-    assert rules(program_a) == [("", MAX_DAYS)]
+    admin.post(page, {"days": "10"})
+    assert 'name="days" value="20"' in admin.get(page).text
+    admin.post(page, {"days": "20"})
+    take_effect(program_a)
+    assert rules(program_a) == [("", 20)]
+    admin.post(cancel, {"post": "yes"})
+    assert rules(program_a) == []
 
 
 def test_a_rule_that_protects_is_not_deleted(program_a: Program, admin: Client) -> None:
