@@ -20,9 +20,9 @@ from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.identities import channel_identities, erasure_requests
 from memory.arguments import as_code_points
-from memory.browse.lists import similar_user_ids
+from memory.browse.lists import displayed_names, similar_user_ids
 from memory.facts.rows import echoes_of_message
-from memory.models import Message
+from memory.models import MemoryEntry, Message
 from tenants import error_texts, transaction
 from tenants.admin.recorded_admin import BADGES
 from tenants.admin.sites import Content, tenant_site
@@ -128,9 +128,8 @@ def erase_person(request: HttpRequest) -> Content:
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
         )
         return redirect("admin:people")
-    affected = erasure_requests.replies_to_others(channel_identities.linked_ids(user_id)).order_by(
-        "-created_at"
-    )
+    ids = channel_identities.linked_ids(user_id)
+    affected = erasure_requests.replies_to_others(ids).order_by("-created_at")
     if not request.user.has_perm("memory.view_message"):
         affected = affected.none()
     form = PersonErasureForm(
@@ -153,7 +152,10 @@ def erase_person(request: HttpRequest) -> Content:
             return redirect(reverse("admin:person", query={"user": user_id}))
     return {
         "user_id": user_id,
-        "linked": channel_identities.linked_ids(user_id)[1:],
+        "name": displayed_names([user_id]).get(user_id),
+        "linked": ids[1:],
+        "message_count": Message.objects.filter(user_id__in=ids).count(),
+        "fact_count": MemoryEntry.objects.entries().filter(user_id__in=ids).count(),
         "spelled": as_code_points(user_id) and f" ({as_code_points(user_id)})",
         "alike": [(other, as_code_points(other)) for other in similar_user_ids(user_id)],
         "form": form,

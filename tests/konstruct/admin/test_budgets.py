@@ -31,7 +31,7 @@ PAGES = {
     "window": ("window/?agent={agent}&user=maria", 13),
     "people": ("people/", 9),
     "person": ("people/person/?user=maria", 29),
-    "erase_person": ("people/person/erase/?user=maria", 9),
+    "erase_person": ("people/person/erase/?user=maria", 12),
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
     "records": ("records/", 7),

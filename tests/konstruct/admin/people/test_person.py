@@ -219,3 +219,4 @@ def test_erasure_form_warns_of_ids_that_look_the_same(program_a: Program, admin:
     assert "(zoe‹U+0020›)" in other
     alone = admin.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()
     assert 'id="alike"' not in alone
+    assert "Messages: 1 · Facts: 0" in alone
