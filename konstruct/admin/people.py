@@ -295,6 +295,16 @@ class LinkForm(TranslatedModelForm):
         model = ChannelIdentity
         fields = ("user_id",)
 
+    def clean_user_id(self) -> str | None:
+        """Return the id of the user, who must exist: a link cannot be taken back."""
+        user_id: str | None = self.cleaned_data["user_id"]
+        if user_id and not channel_identities.is_known([user_id]):
+            problem = gettext(
+                "There is no user “%(user)s”. Give an id or a name as People shows it."
+            )
+            raise exceptions.ValidationError(problem % {"user": user_id})
+        return user_id
+
 
 @admin.register(ChannelIdentity, site=tenant_site)
 class ChannelIdentityAdmin(access.AuditedAdmin):

@@ -17,7 +17,7 @@ from memory import arguments, models
 from memory.browse.lists import similar_user_ids
 from memory.text.lexical import fold
 from tenants import context, jobs, personal_data, transaction
-from tenants.audit.people import hold_people
+from tenants.audit.people import Person, hold_people
 
 # UNION removes ids that were found before, so that the recursion ends.
 _LINKED = """
@@ -82,6 +82,8 @@ def find_people(text: str, *, whole: bool = False) -> list[str]:
     """
     if is_known([text]):
         return [text]
+    if not text.strip():
+        return []
     name = fold(text)
     words = set(name.split())
     holds_words = Q(*(("folded__contains", word) for word in words))
@@ -89,7 +91,8 @@ def find_people(text: str, *, whole: bool = False) -> list[str]:
     names = [*named.values_list("user_id", "folded")[:MAX_NAMES]] if words else []
     accounts = ChannelIdentity.objects.filter(Q(native_id=text) | Q(name__iexact=text.strip()))
     found = {user_id for user_id, folded in names if folded == name}
-    found |= {*accounts.values_list("user_id", flat=True)}
+    chosen = Person.objects.filter(chosen_name__iexact=text.strip()).values_list("user_id")
+    found |= {user_id for (user_id,) in accounts.values_list("user_id").union(chosen)}
     if not whole:
         found = found or {user_id for user_id, folded in names if words <= {*folded.split()}}
         found = found or {*similar_user_ids(text)}

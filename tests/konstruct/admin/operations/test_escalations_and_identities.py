@@ -86,6 +86,10 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     again = admin.post(page, {"user_id": "maria"}, follow=True).text
     assert "speaks as &#x27;maria&#x27; already" in again
     assert "U+000A" in admin.post(page, {"user_id": "a\nb"}).text
+    for typed in ("Ravi Niar", "Mari"):
+        assert (
+            f"There is no user “{typed}”. Give an id" in admin.post(page, {"user_id": typed}).text
+        )
     admin.post(page, {"user_id": ""})
     with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "U1"

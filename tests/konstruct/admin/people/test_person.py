@@ -17,6 +17,7 @@ from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing import drain
 from memory.models import MemoryEntry, Message
 from memory.models.facts import AuthorKind
+from tenants.audit.people import Person
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Browser, Program, SendMessage
 
@@ -163,6 +164,8 @@ def test_a_text_names_people(client: Client, populated_a: Program) -> None:
             assert len(find_people(text)) == 1, text
             assert {*find_people(text)} <= {"maria", "U024"}
         assert find_people("theo kern") == ["u-1", "u-2"]
+        Person.objects.filter(pk="u-1").update(chosen_name="T. Kern")
+        assert find_people("t. kern", whole=True) == ["u-1"]
         assert find_people("mar") == find_people("Lössl", whole=True) == find_people(" ") == []
 
 
