@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.utils import display_for_field
+from django.contrib.admin.utils import display_for_field, display_for_value
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q, QuerySet, functions
 from django.http import HttpRequest, HttpResponse
@@ -111,6 +111,7 @@ class FactForm(TranslatedModelForm):
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
             self.add_error("valid_to", gettext("This is before Valid from. Give a later time."))
+        self._refuse_expired_before(cleaned)
         if "value" in self.fields:
             fact_review.refuse_lost_value(self, self.stored, self.changed_data)
         if self.errors.get("content"):
@@ -128,6 +129,19 @@ class FactForm(TranslatedModelForm):
                 "content", gettext("Another fact of the same agent and user has the same text.")
             )
         return cleaned
+
+    def _refuse_expired_before(self, cleaned: dict[str, Any]) -> None:
+        """Refuse a fact that expires when its validity begins, or earlier."""
+        changed, since, expires = set(self.changed_data), cleaned.get("valid_from"), None
+        if not changed.isdisjoint({"valid_from", "expires_at"}):
+            expires = cleaned.get("expires_at")
+        if since is None or ("valid_from" not in changed and changed & {"content", "value"}):
+            since = timezone.now()
+        if expires and expires <= since:
+            text = gettext("%(expires)s is not after Valid from, %(since)s. Give a later time.")
+            times = {"expires": expires, "since": since}
+            shown = {name: display_for_value(time, "") for name, time in times.items()}
+            self.add_error("expires_at", text % shown)
 
     def _get_validation_exclusions(self) -> set[str]:
         # The constraint on the same text is checked above, by the digest that Postgres computes.

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import DatabaseDefault
+from django.utils import timezone
 
 from memory import arguments, models
 from memory.conversations import short_term, window_store
@@ -114,6 +115,7 @@ def insert(entry: MemoryEntry) -> MemoryEntry | None:
 
     None if that one was deleted meanwhile: call it again.
     """
+    _refuse_expired_before(entry.valid_from, entry.expires_at)
     try:
         with transaction.atomic():
             entry.save(force_insert=True)
@@ -206,6 +208,9 @@ def update_entry(
             f"valid_from={valid_from.isoformat()} is not between"
             f" {entry.valid_from.isoformat()}, since when the old version is so, and now"
         )
+    expires_at = values.get("expires_at", entry.expires_at)
+    if given_from or expires_at != entry.expires_at:
+        _refuse_expired_before(valid_from, expires_at)
     version = keep_version(entry, until=valid_from)
     if is_reworded:
         # The evidence belongs to the old content; the new one is the caller's.
@@ -263,6 +268,16 @@ def _past_end(now: datetime, entry: MemoryEntry, ends: datetime | None) -> datet
             " fact is so"
         )
     return ends
+
+
+def _refuse_expired_before(valid_from: Any, expires_at: datetime | None) -> None:
+    """Refuse a fact that expires when its validity begins, or earlier. By default it begins now."""
+    since = valid_from if isinstance(valid_from, datetime) else timezone.now()
+    if expires_at is not None and expires_at <= since:
+        raise InvalidArgument(
+            f"expires_at={expires_at.isoformat()} is not after {since.isoformat()}, since when the"
+            " fact is so; give a later time"
+        )
 
 
 def write_attributes(entry: MemoryEntry) -> None:

@@ -91,7 +91,14 @@ def test_an_end_before_the_beginning_is_refused_by_name(tenant_a: Tenant) -> Non
     moment = timezone.now() - timedelta(days=1)
     with pytest.raises(InvalidArgument, match="is before valid_from, since when it is so"):
         store(tenant_a, "tea", valid_from=moment, valid_to=moment - timedelta(days=1))
+    for fields in ({"valid_from": moment, "expires_at": moment}, {"expires_at": moment}):
+        with pytest.raises(InvalidArgument, match=r"expires_at=.* is not after"):
+            store(tenant_a, "tea", **fields)
     assert rows(tenant_a) == (0, 0)
+    memory_id = store(tenant_a, "tea", valid_from=moment)
+    MEMORY.update(memory_id, tenant_a.id, expires_at=moment + timedelta(hours=1))
+    with pytest.raises(InvalidArgument, match="is not after"):
+        MEMORY.update(memory_id, tenant_a.id, expires_at=moment)
 
 
 def test_reads_as_of_a_moment_answer_as_they_would_have_then(tenant_a: Tenant) -> None:

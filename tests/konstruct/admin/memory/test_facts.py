@@ -87,6 +87,8 @@ def test_edit_keeps_the_former_version_and_shows_the_difference(
     )
     page = admin.get(f"{FACTS}{fact}/history/").text
     assert re.search(r'Expires at</span><span dir="auto"><ins>1\sJan\s2999', page)
+    # The version before the change of its expiry was never valid by itself.
+    assert (page.count(">written "), page.count(">valid from ")) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,10 @@ def test_edit_keeps_the_former_version_and_shows_the_difference(
         ({"valid_from_0": "2999-01-01", "valid_from_1": "00:00:00"}, "This is in the future."),
         ({"valid_from_0": "1999-01-01", "valid_from_1": "00:00:00"}, "is not after the start"),
         ({"valid_to_0": "1999-01-01", "valid_to_1": "00:00:00"}, "This is before Valid from."),
+        (
+            {"expires_at_0": "1999-01-01", "expires_at_1": "00:00:00"},
+            "UTC is not after Valid from",
+        ),
     ],
 )
 def test_invalid_fact_is_refused_on_the_page(

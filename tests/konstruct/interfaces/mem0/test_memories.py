@@ -229,6 +229,8 @@ def test_times_of_a_memory(program: Program) -> None:
     assert (made["timestamp"], made["expiration_date"]) == ("2023-11-14T22:13:20Z", "2100-01-31")
     path = f"{MEMORIES}{made['id']}/"
     answer = program.write("PUT", path, {"expiration_date": "2020-01-31"})
+    assert "2020-02-01T00:00:00+00:00 is not after 2023-11-14T22:13:20" in refusal(answer)
+    answer = program.write("PUT", path, {"expiration_date": "2024-01-31"})
     assert answer.status_code == 200
     assert listed(program, {"user_id": "carl"}) == []
     assert listed(program, {"user_id": "carl"}, show_expired=True) == ["I skate."]
