@@ -134,7 +134,7 @@ def merge_into(
         memory_id: the fact with the same external id, or else the same text.
         entry: the fields. With an external id, its text and metadata replace the stored ones.
         revived: make the fact valid from now until the end of `entry`.
-        author: of the exclusions from recall of a new text.
+        author: of a new text, and of the exclusions from recall.
     """
     given = {name: getattr(entry, name) for name in models.FactChanges.__annotations__}
     slot = {name: given.pop(name) for name in ("slot", "subject", "is_multi_valued")}
@@ -181,7 +181,7 @@ def update_entry(
         embedding: the vector of the new content.
         replaces_metadata: do not merge the metadata, see `merge_metadata`.
         from_now: make the fact active and valid from now on.
-        author: of the exclusions from recall, with the reason.
+        author: of the new content, and of the exclusions from recall, with the reason.
     """
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if entry is None:
@@ -215,7 +215,7 @@ def update_entry(
     if is_reworded:
         # The evidence belongs to the old content; the new one is the caller's.
         models.FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
-        entry.kind = models.FactKind.ENTERED
+        entry.kind, entry.asserter = models.FactKind.ENTERED, author.name
         entry.value = value_in(values["content"], entry)
         if embedding is None:  # it had this content when the caller read it
             embedding = embed([values["content"]])[0]

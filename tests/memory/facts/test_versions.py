@@ -65,6 +65,8 @@ def test_a_replaced_text_of_an_external_id_names_its_author(tenant_a: Tenant) ->
     with tenant_scope(tenant_a.id):
         events = FactEvent.objects.order_by("number").values_list("action", "author_name")
         assert [*events] == [("enter", "crm"), ("change", "crm")]
+        fact = MemoryEntry.objects.entries().get()
+    assert fact.asserter == "crm"  # who stated the new text
 
 
 def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:
