@@ -162,7 +162,7 @@ def _handle_decision(request: HttpRequest, memory_id: UUID | None) -> EditForm |
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
     if ("confirm" if decision == "edit" else decision) not in decisions_for(fact):
         text = gettext("The fact “%(fact)s” is %(state)s by now: nothing was changed.")
-        shown = {"fact": shorten(fact.content, 80), "state": gettext(fact.state)}
+        shown = {"fact": shorten(fact.content, 80), "state": status_of(fact)}
         messages.warning(request, text % shown)
         return None
     if decision == "edit":
@@ -216,11 +216,26 @@ DECISIONS: Final = {
 }
 
 
+def is_over(fact: MemoryEntry) -> bool:
+    """Return whether the validity of a fact has ended, or the fact has expired."""
+    return any(end and end <= timezone.now() for end in (fact.valid_to, fact.expires_at))
+
+
+def status_of(fact: MemoryEntry) -> str:
+    """Return the word for the state of a fact, or of an old version."""
+    if fact.version_of is not None:
+        return gettext("old version")
+    if fact.state != FactState.ACTIVE:
+        return gettext(fact.state)
+    is_current = not is_over(fact) and fact.valid_from <= timezone.now()
+    return gettext("current") if is_current else gettext("ended")
+
+
 def decisions_for(fact: MemoryEntry) -> dict[str, Any]:
     """Return the decisions that fit the state of a fact, with their labels."""
     fitting = {
         FactState.PROPOSED: ["confirm", "reject"],
-        FactState.ACTIVE: ["end", "retract"],
+        FactState.ACTIVE: ["retract"] if is_over(fact) else ["end", "retract"],
         FactState.SUPERSEDED: ["restore", "retract"],
         FactState.RETRACTED: ["restore"],
         FactState.REJECTED: ["restore"],

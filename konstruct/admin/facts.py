@@ -266,14 +266,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
 
     @display(description=_("State"), label=recorded_admin.BADGES)
     def status(self, fact: MemoryEntry) -> str:
-        """The word for the state of the fact."""
-        if fact.version_of is not None:
-            return gettext("old version")
-        if fact.state != FactState.ACTIVE:
-            return gettext(fact.state)
-        moment = timezone.now()
-        over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
-        return gettext("ended") if over or fact.valid_from > moment else gettext("current")
+        """The word for the state of the fact, as on its page."""
+        return fact_review.status_of(fact)
 
 
 def _is_old(fact: MemoryEntry | None) -> bool:
@@ -284,6 +278,7 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the context of a fact's page."""
     evidence = fact_review.evidence_of(fact)
     return {
+        "status": fact_review.status_of(fact),
         "decisions": fact_review.decisions_for(fact),
         "reason": fact_review.ReasonForm(auto_id="decide_%s")["reason"],
         "evidence": [item for item in evidence if item.memory_id == fact.pk],

@@ -87,7 +87,7 @@ def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decisi
     assert "No fact needs a review" in post(admin, second, "reject", reason="A joke.")
     for decision in ("reject", "edit"):  # another tab has decided
         refused = post(admin, first, decision, content="Maria lives in Turku.")
-        assert "The fact “Maria lives in Oslo.” is active by now" in refused
+        assert "The fact “Maria lives in Oslo.” is current by now" in refused
     with tenant_scope(program_a.tenant.id):
         event = FactEvent.objects.filter(memory_id=second).latest("number")
         decided = AccessEvent.objects.filter(action="decide").order_by("id")

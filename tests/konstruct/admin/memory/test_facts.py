@@ -132,6 +132,8 @@ def test_facts_are_ended_and_can_be_found_as_such(
     assert LongTermMemory().get(fact, program_a.tenant.id) is None
     assert "Lives in Porto." in admin.get(FACTS, {"state": "ended"}).text
     assert "Lives in Porto." not in admin.get(FACTS, {"state": "now"}).text
+    page = admin.get(f"{FACTS}{fact}/change/").text
+    assert ("<h2>Ended" in page, 'value="end"' in page) == (True, False)
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
