@@ -32,6 +32,7 @@ from tenants import context, error_texts, exceptions, outages
 from tenants.admin import recorded_admin as base, sites
 from tenants.audit import operator_log
 from tenants.audit.changes import RowState
+from tenants.audit.roles import admins
 from tenants.limits import quotas
 from tenants.limits.quotas import Quota
 from tenants.models import Domain, OperatorEvent, Tenant
@@ -143,19 +144,35 @@ def remove_tenant(request: HttpRequest, tenant_id: UUID) -> sites.Content:
 @sites.operator_site.page(
     "tenants/<uuid:tenant_id>/invite/", permission=CHANGE, title=_("Invite the first admin")
 )
-def invite_admin(request: HttpRequest, tenant_id: UUID) -> dict[str, Any]:
+def invite_admin(request: HttpRequest, tenant_id: UUID) -> sites.Content:
     """Show the link with which the first admin of a tenant chooses a name and a password."""
     tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
     if not request.user.has_perm("tenants.add_tenant"):
         raise PermissionDenied
-    address, link = admin_address(request, tenant), ""
-    email = request.POST.get("email", request.GET.get("email", "")).strip()[:254]
-    if request.method == "POST" and address:
+    if has_admin(tenant):
+        has_one = gettext("%(slug)s has an admin, who invites others.")
+        messages.error(request, has_one % {"slug": tenant.slug})
+        return redirect("admin:tenants_tenant_change", tenant.pk)
+    address, link, problem = admin_address(request, tenant), "", ""
+    email = request.POST.get("email", request.GET.get("email", "")).strip()
+    try:
+        forms.EmailField(required=False, max_length=254).clean(email)
+    except forms.ValidationError as error:
+        problem = error.messages[0]
+    if request.method == "POST" and address and not problem:
         link = address + f"first-admin/{sites.first_admin_token(tenant, email)}/"
         operator_log.record_person_action(request, "edit", tenant, invited="link")
     else:
         operator_log.record_person_action(request, "view", tenant)
-    return {"tenant": tenant, "email": email, "link": link}
+    return {"tenant": tenant, "email": email, "link": link, "problem": problem}
+
+
+def has_admin(tenant: Tenant) -> bool:
+    """Return whether somebody can log in as an admin of the tenant."""
+    if tenant.state == Tenant.State.PROVISIONING:
+        return False
+    with context.tenant_scope(tenant.pk):
+        return admins().exists()
 
 
 def admin_address(request: HttpRequest, tenant: Tenant) -> str:
@@ -461,6 +478,7 @@ class TenantAdmin(OperatorAdmin):
         """Show the tenant, with a link to its admin."""
         if (obj := kwargs.get("obj")) is not None:
             context["admin_address"] = admin_address(request, obj)
+            context["is_invitable"] = not obj.is_down and not has_admin(obj)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:

@@ -21,8 +21,8 @@ from konstruct.orchestrator.messages import Thread
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.admin.sites import first_admin_token
-from tenants.audit.access_log import Actor, ActorKind
-from tenants.audit.models import ErasureRequest, RetentionRule
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
@@ -94,7 +94,7 @@ def press(page: Page, name: str) -> Page:
 
 
 def test_pages_of_operators_are_accessible_in_each_state(
-    demo_tenant: Aurora, states: dict[str, str], visit: Visit
+    tenant_a: Tenant, states: dict[str, str], visit: Visit
 ) -> None:
     operator = visit("localhost")
     found = look(operator, "operators-login", "/admin/login/")
@@ -103,7 +103,7 @@ def test_pages_of_operators_are_accessible_in_each_state(
     for name, path in (("operators-home", "/admin/"), *states.items()):
         if name.startswith("operators"):
             found += look(operator, name, path)
-    page = operator.open(f"/admin/tenants/{demo_tenant.tenant.id}/invite/?email=ada@example.com")
+    page = operator.open(f"/admin/tenants/{tenant_a.id}/invite/?email=ada@example.com")
     found += look_at(press(page, "Show a link to copy"), "operators-link")
     assert found == []
 
@@ -150,11 +150,11 @@ def test_pages_before_a_login_are_accessible(
     assert found == []
 
 
-def test_what_is_shown_once_is_copied(demo_tenant: Aurora, visit: Visit) -> None:
+def test_what_is_shown_once_is_copied(demo_tenant: Aurora, tenant_a: Tenant, visit: Visit) -> None:
     clipboard = ["clipboard-read", "clipboard-write"]
     operator = visit("localhost", permissions=clipboard)
     operator.log_in("olga")
-    operator.open(f"/admin/tenants/{demo_tenant.tenant.id}/invite/")
+    operator.open(f"/admin/tenants/{tenant_a.id}/invite/")
     assert "/admin/first-admin/" in copied(press(operator.page, "Show a link to copy"))
     admin = visit(demo_tenant.host, permissions=clipboard)
     admin.log_in("admin")

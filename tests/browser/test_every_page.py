@@ -39,8 +39,8 @@ from memory.facts import LongTermMemory
 from memory.indexing import drain
 from memory.models import Conversation, MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
-from tenants.audit.access_log import Actor, ActorKind
-from tenants.audit.models import ListExport, RetentionRule
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, ListExport, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.outbox.events import record_event

@@ -163,7 +163,10 @@ def test_a_tenant_is_added_by_one_form_and_its_first_admin_invited(
 def test_the_first_admin_is_made_once(
     operator: Client, tenant_a: Tenant, tenant_b: Tenant, settings: Any
 ) -> None:
-    page = operator.post(page_of(tenant_a, "invite"), {"by": "link", "email": "a@example.com"})
+    invite = page_of(tenant_a, "invite")
+    assert "Enter a valid email address." in operator.post(invite, {"email": "a@@x"}).text
+    assert invite in operator.get(f"{TENANTS}{tenant_a.pk}/change/").text
+    page = operator.post(invite, {"by": "link", "email": "a@example.com"})
     found = LINK.search(page.text)
     assert found is not None
     path = found[0].split("tenant-a.localhost", 1)[1]
@@ -184,6 +187,9 @@ def test_the_first_admin_is_made_once(
     settings.PASSWORD_RESET_TIMEOUT = 3600
     assert "You are the first admin" in stranger.post(path, form, follow=True).text
     assert "used already" in stranger.post(path, {**form, "username": "eve"}).text
+    invited = operator.post(invite, {"email": "b@example.com"}, follow=True)
+    assert "tenant-a has an admin, who invites others." in invited.text
+    assert invite not in invited.text
     with tenant_scope(tenant_a.id):
         ada = User.objects.get()
         assert (ada.username, ada.email, ada.is_superuser) == ("ada", "a@example.com", True)
