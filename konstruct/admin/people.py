@@ -334,5 +334,9 @@ class ChannelIdentityAdmin(access.AuditedAdmin):
             channel_identities.unlink(obj)
 
     def record(self, request: HttpRequest, action: str, row: Any = None, **detail: Any) -> None:
-        """Log a change as that of a link."""
-        super().record(request, Action.LINK if action == Action.EDIT else action, row, **detail)
+        """Log a change as a link or its end, with the users before and after."""
+        if action == Action.EDIT:
+            users = [detail[name].fields["user_id"] for name in ("before", "after")]
+            action = Action.UNLINK if users[1] == row.own_id else Action.LINK
+            detail |= {"user_id": users[1], "people": users}
+        super().record(request, action, row, **detail)

@@ -47,6 +47,7 @@ class Action(models.TextChoices):
     RESOLVE = "resolve", "resolved"
     DECIDE = "decide", "decided"
     LINK = "link", "linked"
+    UNLINK = "unlink", "unlinked"
     LOGIN = "login", "logged in"
     LOGOUT = "logout", "logged out"
     LOGIN_FAILED = "login_failed", "failed to log in"

@@ -81,6 +81,7 @@ class Migration(migrations.Migration):
                             ("resolve", "resolved"),
                             ("decide", "decided"),
                             ("link", "linked"),
+                            ("unlink", "unlinked"),
                             ("login", "logged in"),
                             ("logout", "logged out"),
                             ("login_failed", "failed to log in"),

@@ -447,16 +447,23 @@ class IdentityViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, views.Ap
         New messages of the identity belong to this user. A background process moves its earlier
         messages within a minute or two.
         """
-        user_id, by = self.fields["user_id"], f"{self.caller.name}, by the API"
+        row, user_id, by = (
+            self.get_object(),
+            self.fields["user_id"],
+            f"{self.caller.name}, by the API",
+        )
         return self.change(
-            self.get_object(), lambda row: channel_identities.link(row, user_id, by=by)
+            row,
+            lambda row: channel_identities.link(row, user_id, by=by),
+            people=(row.user_id, user_id),
         )
 
     @link_identity.mapping.delete
-    @views.operation(Action.LINK, "identity, away from its user", errors=(409,))
+    @views.operation(Action.UNLINK, errors=(409,))
     def unlink_identity(self, request: Request, identity_id: UUID) -> Response:
         """Unlink an identity from its user.
 
         The identity becomes a separate user. Messages that were moved stay with the former user.
         """
-        return self.change(self.get_object(), channel_identities.unlink)
+        row = self.get_object()
+        return self.change(row, channel_identities.unlink, people=(row.user_id, row.own_id))

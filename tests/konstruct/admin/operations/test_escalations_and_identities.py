@@ -4,11 +4,12 @@ import pytest
 from django.test import Client
 
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.timeline import timeline
 from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingReply
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of, users_shown
 
 
 @pytest.mark.slow
@@ -96,7 +97,10 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     assert admin.post(page, {"user_id": "bob"}, follow=True).status_code == 200
     with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "bob"
-        assert AccessEvent.objects.filter(action="link").count() == 2
+        events = AccessEvent.objects.filter(action__in=["link", "unlink"]).order_by("id")
+        logged = [(event.action, user_of(event), users_shown(event)) for event in events]
+        assert logged == [("unlink", "U1", ["U1", "maria"]), ("link", "bob", ["U1", "bob"])]
+        assert "unlink" in {entry.action for entry in timeline(["maria"])}
     assert browser(pending_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
     with tenant_scope(pending_b.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "maria"
