@@ -55,7 +55,8 @@ class TranslatedErrors(forms.BaseForm):
         """Add an error, as Django does for each one, translated."""
         super().add_error(field, error)
         for problem in chain.from_iterable(self.errors.as_data().values()):
-            if not problem.params:
+            # Sentences of services; Django's own with parameters are lazy texts.
+            if not problem.params or isinstance(problem.message, str):
                 problem.message = translate_error(str(problem.message))
 
 

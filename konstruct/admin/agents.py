@@ -385,7 +385,7 @@ def language_model_test(request: HttpRequest, model_id: UUID) -> HttpResponseBas
     with show_outcome(request):
         test = dry_runs.measure_language_model(model)
         if test.problem:
-            messages.error(request, test.problem)
+            messages.error(request, error_texts.translate_error(test.problem))
         else:
             answers = {True: gettext("yes"), False: gettext("no")}
             text = gettext(

@@ -351,7 +351,7 @@ class ExtractionRunAdmin(access.RowPageAdmin):
 
     list_display = (
         *("created_at", "state", "agent", "user_id", "model", "prompt_tokens"),
-        *("completion_tokens", "cost", "error"),
+        *("completion_tokens", "cost", pages.error),
     )
     list_filter = ("state", pages.AgentFilter, pages.UserFilter, "created_at")
     search_fields = ("=user_id", "=thread_id")

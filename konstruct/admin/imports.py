@@ -119,7 +119,10 @@ class HistoryImportAdmin(RowPageAdmin):
     """Files with history that were sent in the last day."""
 
     agent_columns = {}
-    list_display = ("file_name", "requested_by", "is_dry_run", "created_at", "finished_at", "error")
+    list_display = (
+        *("file_name", "requested_by", "is_dry_run", "created_at", "finished_at"),
+        pages.error,
+    )
     list_filter = ("created_at",)
     template = "konstruct/history_import.html"
     title = _("History import")

@@ -290,6 +290,21 @@ def column(name: str, description: Any, **options: Any) -> Any:
     return value
 
 
+def error_column(name: str, description: Any) -> Any:
+    """Return a column of a list for a sentence of a service, in the reader's language."""
+
+    @admin.display(description=description, empty_value="")
+    def value(row: Any) -> Any:
+        text = getattr(row, name)
+        return text and error_texts.translate_error(text)
+
+    value.__name__ = name
+    return value
+
+
+error = error_column("error", _("error"))
+
+
 @admin.display(description=_("User"), ordering="user_id")
 def user(row: Any) -> SafeString | str:
     """The name and the id of a row's user, for lists."""

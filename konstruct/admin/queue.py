@@ -63,7 +63,7 @@ class JobAdmin(access.AuditedReadOnlyAdmin):
     list_select_related: Any = ("message",)
     actions: Any = ("retry",)
     attempts = staticmethod(pages.column("attempts", _("attempts"), ordering="attempts"))
-    last_error = staticmethod(pages.column("last_error", _("last error"), empty_value=""))
+    last_error = staticmethod(pages.error_column("last_error", _("last error")))
     due_at = staticmethod(pages.column("due_at", _("due at"), ordering="due_at"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -270,7 +270,7 @@ class ModelCallAdmin(access.AgentRowsAdmin):
     """Requests to language models, with their tokens and their cost."""
 
     list_display = (
-        "created_at", "outcome", "error", "purpose_label", "agent", "agent_version",
+        "created_at", "outcome", pages.error, "purpose_label", "agent", "agent_version",
         "language_model", "model", "prompt_tokens", "prompt_price", "completion_tokens",
         "completion_price", "cost", "reply",
     )  # fmt: skip

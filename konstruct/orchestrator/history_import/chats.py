@@ -184,14 +184,14 @@ def _find_order(source: files.Source, name: str) -> str:
         if not fitting:
             raise ImportRefused(
                 f"{name}:{number}: {found[1]}/{found[2]}/{found[3]} is no date in the order of the"
-                f" dates before ({' or '.join(orders)}): correct it, or choose the order of dates."
+                f" dates before ({' / '.join(orders)}): correct it, or choose the order of dates."
             )
         orders = fitting
     if not has_dates:
         raise ImportRefused(f"{name} has no line that begins with a date as WhatsApp's exports do.")
     if len(orders) > 1:
         raise ImportRefused(
-            f"{name}: its dates can be read as {' or '.join(orders)} (d: day, m: month): choose"
+            f"{name}: its dates can be read as {' / '.join(orders)} (d: day, m: month): choose"
             " the order of dates."
         )
     return orders[0]

@@ -55,11 +55,12 @@ SERVICES: Final = (
     *("memory/facts/lifecycle.py", "memory/facts/rows.py", "memory/models/attributes.py"),
     *("memory/recall/policy.py", "tenants/admin/exports.py", "tenants/audit/people.py"),
     *("tenants/exceptions.py", "tenants/models.py", "tenants/schemas/provisioning.py"),
-    "tenants/servers.py",
+    *("tenants/servers.py", "konstruct/llm/client.py", "konstruct/llm/completions.py"),
 )
 ERRORS: Final = re.compile(
-    r"raise |super\(\).__init__\(|(\w+\.)?((Line)?Error|Problem)\(|return (f?['\"]|\()"
-    r"|(size, remedy|problem|assigned|public)\b.* = "
+    r"(return )?(completions\.)?LLM\w+\(|RegexValidator\("
+    r"|raise |super\(\).__init__\(|(\w+\.)?((Line)?Error|Problem)\(|return (f?['\"]|\()"
+    r"|((size, )?remedy|problem|assigned|public)\b.* = "
 )
 # Errors that only programs and operators cause, and names of rows.
 NOT_SHOWN: Final = re.compile(
@@ -68,7 +69,7 @@ NOT_SHOWN: Final = re.compile(
     r"|has a hook|create_tenant|flat list|update\(\)|had this conv|could not hand)"
     r"|(version|options of the answer to) \{0\}|behind:|\{0\} made|<API|being |Handed|Not done:"
     r"|A person was|Its language|Why there|\{0\} fact|the agent is not there|language model"
-    r"|The message says|__all__"
+    r"|The message says|__all__|more than \{0\}|\{0\}( characters|…)|the (address of|last attempt)"
 )
 # A text in one form, or in two, singular and plural.
 Text = tuple[str, str]
@@ -121,6 +122,8 @@ def _sentences(node: ast.AST) -> Iterator[str]:
             parts = (part.value if isinstance(part, ast.Constant) else None for part in values)
             places = count()
             yield "".join(f"{{{next(places)}}}" if part is None else str(part) for part in parts)
+        case ast.keyword("detail"):  # for operators
+            pass
         case ast.Call(func) if ast.unparse(func).endswith(("gettext", ".join", "sub", "strftime")):
             pass
         case _:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils.translation import override
 
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation
-from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.models import Escalation, HistoryImport
 from tenants.context import tenant_scope
 from tenants.error_texts import translate_error
 from tenants.models import Tenant
@@ -50,6 +50,11 @@ def test_the_compiled_catalogues_are_those_of_the_texts() -> None:
 
 def test_pages_are_in_the_language_of_the_browser(tenant_a: Tenant, browser: Browser) -> None:
     client = browser(tenant_a)
+    with tenant_scope(tenant_a.id):
+        error = "a.txt has no line that begins with a date as WhatsApp's exports do."
+        HistoryImport.objects.create(content=b"", error=error)
+    listed = client.get("/admin/orchestrator/historyimport/", headers=GERMAN).text
+    assert "a.txt hat keine Zeile" in listed
     page = client.get("/admin/", headers=GERMAN)
     assert '<html lang="de"' in page.text
     assert "Gespräche" in page.text

@@ -92,6 +92,9 @@ def test_registered_tenant_is_set_up_by_the_owner_worker() -> None:
     operator = Client(headers={"Host": "localhost"})
     operator.force_login(User.objects.create_superuser("olga"))
     form = {"slug": "brand-new", "name": "Brand new"}
+    wrong = {**form, "slug": "Brand"}
+    refused = operator.post(f"{TENANTS}add/", wrong, headers={"Accept-Language": "es"})
+    assert "Use letras minúsculas, cifras y guiones" in refused.text
     page = operator.post(f"{TENANTS}add/", form, follow=True).text
     assert "is being set up" in page
     assert "manage.py create_tenant brand-new" in page

@@ -93,7 +93,8 @@ def test_the_button_tests_a_model(
         page = admin.post(path, follow=True).text
         assert "Streaming: yes. Tools: no. JSON schema: no." in page
         server.default = Answer("no", 401)
-        assert "HTTP 401" in admin.post(path, follow=True).text
+        refused = admin.post(path, headers={"Accept-Language": "de"}, follow=True).text
+        assert "abgelehnt (HTTP 401). Prüfen Sie seinen Schlüssel." in refused
         reader = browser(program_a.tenant, "view_languagemodel")
         assert (admin.get(path).status_code, reader.post(path).status_code) == (403, 403)
         assert admin.post(f"/admin/language-models/{uuid4()}/test/").status_code == 404

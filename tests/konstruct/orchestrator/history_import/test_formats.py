@@ -119,7 +119,7 @@ def test_dates_of_several_countries(line: str, time: str) -> None:
 
 def test_the_order_of_dates_is_that_of_the_whole_file_or_an_option() -> None:
     chat = "3/4/26, 10:00 - M: Hi\n3/5/26, 10:00 - M: Hi\n"
-    with pytest.raises(ImportRefused, match=r"can be read as dmy or mdy .* choose the order"):
+    with pytest.raises(ImportRefused, match=r"can be read as dmy / mdy .* choose the order"):
         whatsapp(chat)
     assert [row.time.month for row in whatsapp(chat, date_order="dmy")] == [4, 5]
     assert [row.time.month for row in whatsapp(f"{chat}3/31/26, 10:00 - M: Hi")] == [3, 3, 3]
