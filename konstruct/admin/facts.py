@@ -290,12 +290,14 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
 
 
 def _versions(identity: UUID) -> list[dict[str, Any]]:
-    """Return all versions, newest first, each with its changes to the previous one."""
+    """Return all versions, newest first, each with its changes to the previous one, and events."""
     versions = LongTermMemory().history(identity, required_tenant_id())
     pairs = zip(versions, [*versions[1:], *versions[-1:]], strict=True)
+    events = rows.events_by_version(MemoryEntry.objects.versions_of(identity))
     return [
         {
             "version": version,
+            "events": events[version.pk],
             "content": pages.mark_difference(before.content, version.content),
             "metadata": pages.mark_difference(_metadata_text(before), _metadata_text(version)),
             "values": list(_compared_values(before, version)),

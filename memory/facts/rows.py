@@ -7,6 +7,7 @@ in the transaction of a correction.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
@@ -22,7 +23,7 @@ from memory.conversations import short_term, window_store
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.fields import digest, nearest
-from memory.models.facts import Author, FactState, MemoryEntry, MemoryEntryQuerySet
+from memory.models.facts import Author, FactAction, FactState, MemoryEntry, MemoryEntryQuerySet
 from memory.text.lexical import lexemes
 from tenants import context, transaction
 from tenants.audit.access_log import Actor, record_access
@@ -302,6 +303,36 @@ def _conflicting_entry(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry
         f"fact {entry.memory_id} cannot be stored ({constraint}); change an active fact"
         " with update()"
     ) from error
+
+
+# The changes that write a version, as opposed to those of a version's state.
+WRITING_ACTIONS: Final = (FactAction.ENTER, FactAction.PROPOSE, FactAction.CHANGE)
+
+
+def events_by_version(facts: MemoryEntryQuerySet) -> dict[UUID, list[models.FactEvent]]:
+    """Return the events of facts, oldest first, by the id of the row that each one is about.
+
+    Events are recorded after the change, by the id of the fact. A change of the state sets
+    `updated_at` too, so that it can be later than the event of the writing.
+
+    Args:
+        facts: facts with all of their versions.
+    """
+    versions: dict[UUID, list[MemoryEntry]] = defaultdict(list)
+    for version in facts.defer("embedding").order_by("updated_at", "memory_id"):
+        versions[version.fact_id].append(version)
+    found: dict[UUID, list[models.FactEvent]] = defaultdict(list)
+    for event in models.FactEvent.objects.filter(memory_id__in=versions).order_by("number"):
+        later = versions[event.memory_id]
+        is_complete = any(
+            earlier.created_at >= later[0].updated_at for earlier in found[later[0].pk]
+        )
+        if is_complete and event.action in WRITING_ACTIONS and len(later) > 1:
+            later.pop(0)
+        while len(later) > 1 and later[1].updated_at <= event.created_at:
+            later.pop(0)
+        found[later[0].pk].append(event)
+    return found
 
 
 # --- Finding facts -------------------------------------------------------------------------------

@@ -171,6 +171,9 @@ def test_the_page_names_authors_of_the_api_reasons_sources_and_replies(
     for text in ("crm key", "program with an API key", "She moved.", "Replies that used it"):
         assert text in page
     assert f'action="/admin/facts/{fact}/decide/"' in page
+    _, new, old = admin.get(f"{FACTS}{fact}/history/").text.split("<article")
+    assert ("crm key" in new, "She moved." in new, "crm key" in old) == (True, True, False)
+    assert "entered by the platform" in old
     admin.post(f"/admin/facts/{fact}/decide/", {"decision": "end", "reason": "She left."})
     assert "She left." in admin.get(f"{FACTS}{fact}/change/").text
     looker = browser(program_a.tenant, "view_memoryentry")
