@@ -25,7 +25,8 @@ from konstruct.orchestrator.history_import.importing import FORMATS, Options, pa
 from konstruct.orchestrator.identities import channel_identities, person_export
 from konstruct.orchestrator.models import HISTORY_IMPORTS, HistoryImport
 from konstruct.templatetags.texts import translated
-from memory.models import Message
+from memory.facts.rows import events_by_version
+from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.admin import exports, sites
 from tenants.audit.changes import row_state
@@ -193,6 +194,7 @@ class PersonPage(person_export.PersonExport):
     def __init__(self, user_ids: Sequence[str], agents: dict[UUID, str]) -> None:
         super().__init__(user_ids, agents)
         self._facts: dict[UUID, str] = {}
+        self._versions_of_events: dict[UUID, UUID] = {}
 
     def as_page(self, **context: Any) -> str:
         """Return a page. Ids of rows are left out, as are empty values.
@@ -200,6 +202,9 @@ class PersonPage(person_export.PersonExport):
         Args:
             context: values of person_export.html.
         """
+        facts = MemoryEntry.objects.filter(user_id__in=self.user_ids)
+        for version_id, events in events_by_version(facts).items():
+            self._versions_of_events |= dict.fromkeys((event.pk for event in events), version_id)
         sections: list[tuple[Any, list[Any]]] = []
         for table, model in person_export.exported_models().items():
             if table not in NOT_ON_PAGE:
@@ -218,7 +223,9 @@ class PersonPage(person_export.PersonExport):
         for name, value in row.items():
             field: Any = model._meta.get_field(name)
             if field.attname == "memory_id" and not field.primary_key:
-                text: Any = self._facts.get(value, "")
+                # An event has the text of its time.
+                version_id = self._versions_of_events.get(row["id"], value)
+                text: Any = self._facts.get(version_id, "")
             elif name == "agent_id":
                 text = self.agents.get(value, "")
             elif is_internal(field):

@@ -1,7 +1,9 @@
 """A person in the admin: agents that know them, export, and the request of an erasure."""
 
+import html
 import json
 import re
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -10,6 +12,7 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.person_export import NOT_EXPORTED, exported_models, part_name
 from konstruct.privacy import jobs
 from memory.conversations.short_term import append_message
+from memory.facts import LongTermMemory, confirm
 from memory.facts.rows import exclude_from_recall
 from memory.models import AuthorKind, Message
 from memory.models.facts import Author
@@ -95,7 +98,14 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert exported["fact_events"][0]["author_kind"]
     assert exported["messages"][0]["content"] == message.content
     assert exported["messages"][0]["created_at"].endswith("+05:30")
+    fact, eva = UUID(lisbon["memory_id"]), Author(AuthorKind.PERSON, "1", "eva")
+    with tenant_scope(pending_a.tenant.id):
+        LongTermMemory().update(fact, pending_a.tenant.id, content="In Porto.", author=eva)
+        confirm(fact, author=eva)
     page = export_of(admin, **{"as": "page"})
+    events = page.partition("<h2>Events of facts</h2>")[2].partition("<h2>")[0]
+    texts = (html.escape(lisbon["content"]), "In Porto.")  # of the proposal; of both others
+    assert [events.count(f">{text}</dd>") for text in texts] == [1, 2]
     for foreign in ("tenant-b", "I wait in", "embedding"):
         assert foreign not in page + text.replace("embedding_model", "").replace("embeddings", "")
     for shown in (
