@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import http, timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_lazy as _
+from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from konstruct.admin import pages
 from konstruct.admin.access import RowPageAdmin, actor_of, log_access, log_row_access
@@ -50,7 +51,8 @@ class ImportForm(pages.PageForm):
 
     file = forms.FileField(
         label=_("File"),
-        widget=forms.FileInput,
+        # Unfold's script writes the name of the file into the text field of this widget.
+        widget=UnfoldAdminFileFieldWidget,
         help_text=_("The export of another system, best as zip: at most 2.4 MB."),
     )
     agent = pages.AgentField(_("none: the file has facts of all agents"))

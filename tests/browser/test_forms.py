@@ -53,6 +53,13 @@ def test_a_button_says_that_it_works_and_is_usable_after_going_back(admin: Brows
     expect(button).to_have_text("Save")
 
 
+def test_a_chosen_file_is_named_beside_its_field_only(admin: BrowserUser) -> None:
+    page = admin.open("/admin/imports/")
+    page.locator("#id_file").set_input_files(__file__)
+    expect(page.get_by_label("User")).to_have_value("")
+    expect(page.get_by_label("Choose file to upload")).to_have_value("test_forms.py")
+
+
 def test_entries_outlive_the_session_on_the_page_of_a_row(
     demo_tenant: Aurora, admin: BrowserUser
 ) -> None:
