@@ -193,7 +193,13 @@ def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
 def _value_text(value: Any) -> str:
     if value in (None, "", [], {}):
         return "–"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        moment = datetime.fromisoformat(value)
+        return time_text(moment) if moment.tzinfo else value
+    except (ValueError, OverflowError):  # another text, or no time in the reader's time zone
+        return value
 
 
 EXPORT_ROUTE: Final = "export/"

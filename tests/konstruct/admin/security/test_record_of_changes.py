@@ -12,6 +12,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.models import MemoryEntry
+from tenants.admin.recorded_admin import time_text
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
@@ -181,6 +182,7 @@ def test_the_log_shows_before_and_after(populated_a: Program, client: Client) ->
     (edited,) = events(populated_a, action="edit")
     listed = client.get("/admin/audit/accessevent/").text
     assert "days: 365 → 3" in listed
+    assert f"effective_at: {time_text(rule.effective_at)} → " in listed
     assert "198.51.100.7" in listed
     assert f"{edited.created_at:%Y, %H:%M:%S} UTC" in listed
     page = client.get(f"/admin/audit/accessevent/{edited.pk}/change/").text
