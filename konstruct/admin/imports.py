@@ -86,8 +86,16 @@ class ImportForm(pages.PageForm):
 
 @sites.tenant_site.page("imports/", permission=IMPORT, title=_("Import history"))
 def import_history(request: HttpRequest) -> sites.Content:
-    """Take a file, and preview it."""
-    form = ImportForm(request.POST or None, request.FILES or None)
+    """Take a file, and preview it; with `like`, with the entries of an earlier import."""
+    like = pages.as_uuid(request.GET.get("like"))
+    earlier = HistoryImport.objects.defer("content").filter(pk=like).first() if like else None
+    entered: dict[str, Any] = {}
+    if earlier and request.method != "POST":
+        log_row_access(request, Action.VIEW, earlier)
+        for name, value in earlier.options.items():
+            lines = map("=".join, value.items()) if isinstance(value, dict) else value
+            entered[name] = lines if isinstance(lines, str) else "\n".join(lines)
+    form = ImportForm(request.POST or None, request.FILES or None, initial=entered)
     if request.method == "POST" and form.is_valid():
         options = dict(form.cleaned_data)
         file, agent_id = options.pop("file"), options.pop("agent")

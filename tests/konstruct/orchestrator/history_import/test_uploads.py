@@ -270,6 +270,10 @@ def test_a_member_sends_a_file_sees_the_preview_and_confirms(
     assert "4 new, 0 known already, 0 invalid, 3 left out" in preview
     assert "is neither assigned to a user nor a name of the agent" in preview
     assert contents(program_a) == []
+    assert f"/admin/imports/?like={import_id}" in preview
+    entered = admin.get(f"/admin/imports/?like={import_id}").context["form"]
+    values = [entered[name].value() for name in ("agent", "people", "agent_names")]
+    assert values == [str(program_a.agent.pk), "Maria Krüger=maria", "Reisebüro Ada"]
     confirm = f"/admin/imports/{import_id}/confirm/"
     assert admin.post(confirm).headers["Location"] == page
     work(program_a, import_id)
