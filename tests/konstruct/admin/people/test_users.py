@@ -1,9 +1,7 @@
 """A person in the admin: agents that know them, export, and the request of an erasure."""
 
-import html
 import json
 import re
-from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -98,14 +96,13 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert exported["fact_events"][0]["author_kind"]
     assert exported["messages"][0]["content"] == message.content
     assert exported["messages"][0]["created_at"].endswith("+05:30")
-    fact, eva = UUID(lisbon["memory_id"]), Author(AuthorKind.PERSON, "1", "eva")
+    fact, eva = lisbon["memory_id"], Author(AuthorKind.PERSON, "1", "eva")
     with tenant_scope(pending_a.tenant.id):
         LongTermMemory().update(fact, pending_a.tenant.id, content="In Porto.", author=eva)
         confirm(fact, author=eva)
     page = export_of(admin, **{"as": "page"})
     events = page.partition("<h2>Events of facts</h2>")[2].partition("<h2>")[0]
-    texts = (html.escape(lisbon["content"]), "In Porto.")  # of the proposal; of both others
-    assert [events.count(f">{text}</dd>") for text in texts] == [1, 2]
+    assert (events.count("lives in Lisbon.</dd>"), events.count("In Porto.</dd>")) == (1, 2)
     for foreign in ("tenant-b", "I wait in", "embedding"):
         assert foreign not in page + text.replace("embedding_model", "").replace("embeddings", "")
     for shown in (
