@@ -318,6 +318,12 @@ class LanguageModelForm(error_texts.TranslatedModelForm):
             "timeout_seconds", "max_tokens_per_day", "position", "min_score", "is_active",
         )  # fmt: skip
 
+    def full_clean(self) -> None:
+        """Check the entries. A page with errors has no key: ask for it again."""
+        super().full_clean()
+        if self.errors and self.data.get("key"):
+            self.add_error("key", gettext("Enter the key again: it is not kept after an error."))
+
     def clean(self) -> dict[str, Any]:
         """Check the key, which is not sent to another address."""
         values: dict[str, Any] = super().clean() or {}

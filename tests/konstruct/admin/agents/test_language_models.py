@@ -56,6 +56,7 @@ def test_a_refused_address_is_an_error_of_the_form(
 ) -> None:
     page = save(admin, endpoint=url)
     assert page.context["adminform"].form.errors.keys() == {"endpoint"}
+    assert "Enter the key again" in save(admin, endpoint=url, key=KEY).text
     with tenant_scope(program_a.tenant.id):
         assert not LanguageModel.objects.exists()
 
