@@ -24,9 +24,19 @@ LANGUAGES: Final = ("de", "es")
 PACKAGES: Final = ("konstruct", "memory", "tenants")
 MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
+# Sentences of Django with an article, which is of the wrong gender for some names.
+GENDERED: Final = (
+    "The {name} “{obj}” was added successfully.",
+    "The {name} “{obj}” was added successfully. You may add another {name} below.",
+    "The {name} “{obj}” was changed successfully.",
+    "The {name} “{obj}” was changed successfully. You may add another {name} below.",
+    "The {name} “{obj}” was changed successfully. You may edit it again below.",
+    "The %(name)s “%(obj)s” was deleted successfully.",
+)
 # Texts with another meaning in Django, or without a translation there.
 PROJECT_TEXTS: Final = frozenset(
     (
+        *GENDERED,
         *("History", "Save and add another", "Save and continue editing"),
         *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "active"),
         *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
@@ -35,6 +45,7 @@ PROJECT_TEXTS: Final = frozenset(
 )
 # Texts of Django and Python without a German translation.
 DJANGO_TEXTS: Final = (
+    *GENDERED,
     "File is not a zip file",
     "Disabled",
     "Enabled",

@@ -89,7 +89,8 @@ def test_a_change_that_waits_is_cancelled(
     admin.post(page, {"days": "20"})
     take_effect(program_a)
     assert rules(program_a) == [("", 20)]
-    admin.post(cancel, {"post": "yes"})
+    page = admin.post(cancel, {"post": "yes"}, headers={"Accept-Language": "es"}, follow=True)
+    assert "Se eliminó: regla de" in page.text
     assert rules(program_a) == []
 
 
