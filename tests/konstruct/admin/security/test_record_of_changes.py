@@ -63,7 +63,7 @@ def test_a_fact_is_recorded_with_the_person_it_is_about(
     created, edited, ended, deleted = changes(populated_a)
     assert [user_of(event) for event in (created, edited, ended, deleted)] == ["eve"] * 4
     assert created.detail["after"]["state"] == "active"
-    assert edited.detail["withheld"] == ["content", "content_digest"]
+    assert edited.detail["withheld"] == ["asserter", "content", "content_digest"]
     assert "tall" not in str([event.detail for event in (created, edited, ended, deleted)])
     assert (ended.action, ended.detail["before"]["valid_to"]) == ("decide", None)
     assert (deleted.action, deleted.detail["before"]["state"]) == ("delete", "active")
