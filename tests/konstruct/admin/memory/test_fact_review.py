@@ -83,6 +83,7 @@ def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decisi
     assert ">2 proposed<" in page
     following = post(admin, first, "confirm")
     assert "Maria lives in Bergen." in following
+    assert ">1 propuesto<" in admin.get(REVIEW, headers={"Accept-Language": "es"}).text
     assert [state(program_a, memory_id) for memory_id in (old, first)] == ["superseded", "active"]
     assert "No fact needs a review" in post(admin, second, "reject", reason="A joke.")
     for decision in ("reject", "edit"):  # another tab has decided
