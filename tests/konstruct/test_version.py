@@ -2,12 +2,9 @@
 
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 from django.conf import settings
 
@@ -42,12 +39,3 @@ def test_every_part_has_the_version_of_the_product() -> None:
 def test_the_changelog_has_the_version() -> None:
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[:2] == ["Unreleased", __version__]
-
-
-@pytest.mark.slow
-def test_the_version_can_be_asked_for_without_settings() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", "import konstruct; print(konstruct.__version__)"],
-        cwd=ROOT, env={}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout == f"{__version__}\n"

@@ -130,10 +130,7 @@ def test_turns_before_a_pause_are_memories_with_their_day(tenant_a: Tenant) -> N
     # A follow-up is searched with the turn before.
     query = gather(3, 2, 1, task="How much of it per day?").recalled.query
     assert query == "user 3 user 2 user 1 How much of it per day?"
-    for whole in (
-        *("Where does Bob live?", "犬の名前は何ですか？", "我对什么过敏？"),
-        *("Köpeğimin adı ne?", "Как зовут собаку?", "ما اسم كلبي؟"),
-    ):
+    for whole in ("Where does Bob live?", "犬の名前は何ですか？", "Köpeğimin adı ne?"):
         assert gather(1, task=whole).recalled.query == whole
     for part in ("なぜですか？", "А в Берлине?", "And the price?", "Please go on"):
         assert gather(1, task=part).recalled.query == f"user 1 {part}"

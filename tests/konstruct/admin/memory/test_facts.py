@@ -81,10 +81,8 @@ def test_edit_keeps_the_former_version_and_shows_the_difference(
     assert "Lives in <del>Porto</del><ins>Lisbon</ins>." in page
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.get(action="edit").subject_id == str(fact)
-    admin.post(
-        f"{FACTS}{fact}/change/",
-        form_of(admin, fact, expires_at_0="2999-01-01", expires_at_1="00:00:00"),
-    )
+    form = form_of(admin, fact, expires_at_0="2999-01-01", expires_at_1="00:00:00")
+    admin.post(f"{FACTS}{fact}/change/", form)
     page = admin.get(f"{FACTS}{fact}/history/").text
     assert re.search(r'Expires at</span><span dir="auto"><ins>1\sJan\s2999', page)
     # The version before the change of its expiry was never valid by itself.

@@ -53,13 +53,6 @@ def test_a_secret_is_shown_once_and_rotated(program_a: Program, admin: Client) -
         assert not any(SECRET.search(str(event.detail)) for event in AccessEvent.objects.all())
 
 
-def test_fields_of_the_form_are_seen(admin: Client) -> None:
-    """Django's own widgets have no border in Unfold's pages."""
-    form = admin.get(f"{WEBHOOKS_PAGE}add/").context["adminform"].form
-    for name in ("url", "types", "description"):
-        assert type(form.fields[name].widget).__module__ == "unfold.widgets"
-
-
 @pytest.mark.parametrize("url", ["http://hooks.example.com/", "https://127.0.0.1/", "hooks"])
 def test_a_refused_url_is_an_error_of_the_form(program_a: Program, admin: Client, url: str) -> None:
     page = create(admin, url)

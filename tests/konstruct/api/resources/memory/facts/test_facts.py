@@ -54,8 +54,6 @@ def test_stored_fact_is_returned_with_all_fields_and_its_address(program_a: Prog
         "version_id": fact["memory_id"],
         "supersedes": None,
         **dict.fromkeys(("subject", "slot", "value", "asserter", "review_reason"), ""),
-        **dict.fromkeys(("valid_from_precision", "valid_to_precision"), ""),
-        **dict.fromkeys(("learned_at", "retracted_at", "replaces", "run_id")),
         "is_multi_valued": True,
         "kind": "entered",
         "state": "active",
