@@ -74,7 +74,7 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     assert corrected["structuredContent"]["content"] == "Maria lives in Rome."
     event = last_event(program_a)
     assert (event.action, event.subject, event.subject_id) == ("edit", "fact", fact)
-    assert event.detail["withheld"] == ["content", "content_digest"]
+    assert event.detail["withheld"] == ["asserter", "content", "content_digest"]
 
     message = call(program_a, "get", id=fact)
     assert [memory["content"] for memory in message["structuredContent"]["earlier"]] == [
