@@ -65,11 +65,14 @@ def is_follow_up(text: str, before: Iterable[str] = ()) -> bool:
     if len(spaced) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, spaced)):
         return True
     text = text[:MAX_CHARACTERS_BEFORE]
-    language = language_of_latin_words(analyse(" ".join([*before, text])))
     # Scripts without spaces have several words in a run of letters.
-    words = analyse(text, language)
-    content = sum(bool(word.lexeme) for word in words)
-    return 0 < len(words) <= MAX_WORDS_OF_FRAGMENT and not (content > 1 and is_question(text))
+    if not 0 < len(analyse(text)) <= MAX_WORDS_OF_FRAGMENT:
+        return False
+    if not is_question(text):
+        return True
+    texts = [*(turn[:MAX_CHARACTERS_BEFORE] for turn in before), text]
+    language = language_of_latin_words(analyse(" ".join(texts)))
+    return sum(bool(word.lexeme) for word in analyse(text, language)) <= 1
 
 
 def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:

@@ -324,9 +324,8 @@ def events_by_version(facts: MemoryEntryQuerySet) -> dict[UUID, list[models.Fact
     found: dict[UUID, list[models.FactEvent]] = defaultdict(list)
     for event in models.FactEvent.objects.filter(memory_id__in=versions).order_by("number"):
         later = versions[event.memory_id]
-        is_complete = any(
-            earlier.created_at >= later[0].updated_at for earlier in found[later[0].pk]
-        )
+        earlier = found[later[0].pk]
+        is_complete = bool(earlier) and earlier[-1].created_at >= later[0].updated_at
         if is_complete and event.action in WRITING_ACTIONS and len(later) > 1:
             later.pop(0)
         while len(later) > 1 and later[1].updated_at <= event.created_at:

@@ -168,7 +168,7 @@ def invite_admin(request: HttpRequest, tenant_id: UUID) -> sites.Content:
 
 
 def has_admin(tenant: Tenant) -> bool:
-    """Return whether somebody can log in as an admin of the tenant."""
+    """Return whether an admin of the tenant can log in."""
     if tenant.state == Tenant.State.PROVISIONING:
         return False
     with context.tenant_scope(tenant.pk):
